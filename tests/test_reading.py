@@ -159,6 +159,7 @@ ALLOWED = {
     "backends/ethos_u/vela_process.py": OWN + "the log of Vela",
     "quantization/library.py": OWN + "what the child has written",
     "quantization/library_child.py": OWN + "the files of the request",
+    "quantization/search/trials_file.py": OWN + "appends trials; they are read by the gateway",
     "child_process.py": "reads what the kernel says of a child process",
     "emulation/renode/process.py": OWN + "the folder of Renode's process",
     "emulation/renode/project_files.py": OWN + "files for Renode",

@@ -16,6 +16,7 @@ import ferrule as package
 from ferrule.formats import to_tflite
 from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.reading import read_document
+from ferrule.report.search_document import SearchDocument
 
 Ferrule = Callable[..., Any]
 
@@ -39,7 +40,7 @@ def test_a_model_becomes_integers(ferrule: Ferrule, model: Path, tmp_path: Path)
     assert "it is kept in float32" in done.out
     network = package.load(out)
     assert str(network.inputs[0].dtype) == "int8"
-    assert f"out.tflite: {len(network.layers)} layers, {out.stat().st_size:,} B" in done.out
+    assert f"out.tflite: {out.stat().st_size:,} B" in done.out
     document = read_document(report)
     assert isinstance(document, QuantizationDocument)
     assert document.keep == ("SOFTMAX",)
@@ -75,3 +76,28 @@ def test_the_losses_as_json(ferrule: Ferrule, model: Path, tmp_path: Path) -> No
     losses = json.loads(done.out)["losses"]
     assert [each["type"] for each in losses][:3] == ["input", "CONV_2D", "LEAKY_RELU"]
     assert all(0 <= each["unused"] < 1 for each in losses)
+
+
+def test_a_search_within_a_budget(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    data, out, report = tmp_path / "cal.npy", tmp_path / "out.tflite", tmp_path / "r.json"
+    options = ("--data", data, "--board", "mps2-an386", "--evaluations", "3", "--out", out, "--json", report)
+    done = ferrule("quantize", model, *options, "--budget", "flash=1M,ram=1M")
+    assert done.code == 0, done.err
+    assert out.exists()
+    assert "built and run" in done.out
+    document = read_document(report)
+    assert isinstance(document, SearchDocument)
+    assert document.chosen
+    out.unlink()
+    done = ferrule("quantize", model, *options, "--budget", "flash=16")
+    assert done.code == 1
+    assert "None of 3 settings keeps flash 16" in done.out
+    assert not out.exists()
+    for wrong, message in (
+        (("--budget", "flash=1M", "--keep", "x"), "--keep and --budget exclude each other"),
+        (("--metric", "accuracy"), "--metric is for a search"),
+        (("--budget", "rom=1"), "--budget has 'rom=1'"),
+    ):
+        done = ferrule("quantize", model, "--data", data, *wrong)
+        assert done.code == 2
+        assert message in done.err

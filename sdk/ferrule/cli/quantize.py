@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ferrule.cli import limits
 from ferrule.cli.console import echo
-from ferrule.cli.options import config_option, model_argument, quiet_option
+from ferrule.cli.main import EXIT_DIFFERENT, exit_of
+from ferrule.cli.options import JobOptions, job_options, model_argument, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
-from ferrule.cli.parameters import FILE, NATURAL, collected, option, several
+from ferrule.cli.parameters import FILE, NATURAL, PATH, POSITIVE, collected, option, several
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.quantization import FoundModel, QuantizedModel
 
 
 @click.command("quantize")
@@ -58,33 +62,62 @@ from ferrule.errors import FerruleError
     option("--seed", "Draws the samples of --limit.", kind=NATURAL, default=0),
     option("--compared", "By how many samples the losses of layers are measured.", kind=NATURAL, default=16),
 )
+@collected(
+    "searched",
+    dict,
+    option(
+        "--budget",
+        "Search the best precision of each layer within these limits of the board, and quantise the model so.",
+        metavar="flash=256K,ram=64K,ms=50",
+    ),
+    option("--labels", "With --budget: the labels of the samples, as for ferrule evaluate.", metavar="L"),
+    option(
+        "--metric",
+        "With --budget: accuracy, top5, auc, mae or mse.  [default: accuracy with labels, the noise of the outputs "
+        "without]",
+        metavar="METRIC",
+    ),
+    option("--evaluations", "With --budget: how many settings are tried.", kind=POSITIVE, default=60),
+    option("--jobs", "With --budget: the number of processes that try settings.", kind=POSITIVE, default=1),
+    option(
+        "--results",
+        "With --budget: the file of trials, a line of JSON each; the same command goes on from it.",
+        kind=PATH,
+    ),
+)
 @option(
     "--out",
     "The file of the quantised model, a .tflite.  [default: MODEL_int8.tflite or MODEL_int16.tflite, here]",
     kind=FILE,
 )
-@config_option
 @reading_options(rounding=False)
+@job_options()
 @outputs_options("quantization")
 @quiet_option
 def command(
     model: Path,
     asked: dict[str, Any],
+    searched: dict[str, Any],
     out: Path | None,
-    config: Path | None,
     reading: ReadingOptions,
+    options: JobOptions,
     results: Outputs,
     quiet: bool,
-) -> None:
+) -> int:
     """Turn the float32 MODEL (.tflite or .onnx) into one of integers, calibrated with your samples.
 
     Ferrule observes the values of all tensors on the samples and chooses their ranges; the package ai-edge-quantizer
     writes the integers (pip install 'ferrule[quantize]'). The report says what each layer loses against the float
     model, and which layers stay in float32 and why. Settings of the data come from [data] of ferrule.toml.
+
+    With --budget, each block of layers is tried in int8, int16 and float; the board of --board and the options of its
+    firmware count. Half of the samples choose, and the report is on the others. Exit code: 0, 1 if no setting keeps the
+    budget or the board's outputs differ, 2 for an error.
     """
     from ferrule.cli.arrays import require_writable, save
     from ferrule.progress import Step
-    from ferrule.quantization import quantize
+    from ferrule.quantization import BoardBudget, FoundModel, SearchRequest, quantize, search
+    from ferrule.quantization.precision import Precision
     from ferrule.running.configuration import read_configuration
 
     file = out or Path(f"{model.stem}_{asked['scheme']}.tflite")
@@ -92,16 +125,46 @@ def command(
         raise FerruleError(f"--out {file} has the suffix '{file.suffix}', expected '.tflite'")
     require_writable("--out", file)
     results.check()
-    settings = read_configuration(config).data
+    budget = searched.pop("budget")
+    configuration = read_configuration(options.config)
+    if budget is None:
+        _refuse_others(searched, options)
+    elif asked["keep"]:
+        raise FerruleError("--keep and --budget exclude each other: a search gives each layer its precision")
     with (
         results.failures("quantize", [model]),
         progress(quiet=quiet or results.takes_stdout) as say,
     ):
         say(Step(phase=f"importing {model}"))
         (network,) = reading.load([model])
-        done = quantize(network, settings=settings, progress=say, **asked)
-        data = done.tflite
-    save(file, data)
+        done: QuantizedModel | FoundModel
+        if budget is None:
+            done = quantize(network, settings=configuration.data, progress=say, **asked)
+        else:
+            request = SearchRequest(
+                budget=BoardBudget.parse(budget),
+                job=options.job(configuration),
+                io=Precision(asked["io"] or Precision.INT8),
+                ranges=asked["ranges"],
+                seed=asked["seed"],
+                limit=asked["limit"],
+                progress=say,
+                **searched,
+            )
+            done = search(network, asked["data"], request, configuration.data)
+        data = None if isinstance(done, FoundModel) and done.network is None else done.tflite
+    if data is not None:
+        save(file, data)
     results.write([done.document], models=[model], quiet=quiet)
-    if not (quiet or results.takes_stdout):
-        echo(f"{file}: {done.layers} layers, {len(data):,} B")
+    if data is not None and not (quiet or results.takes_stdout):
+        echo(f"{file}: {len(data):,} B")
+    if isinstance(done, FoundModel):
+        return EXIT_DIFFERENT if done.verdict is None else exit_of([done.verdict])
+    return 0
+
+
+def _refuse_others(searched: dict[str, Any], options: JobOptions) -> None:
+    """Raise FerruleError for an option that is for a search alone."""
+    given = [name for name in ("labels", "metric", "results") if searched[name] is not None]
+    if given or options.board is not None:
+        raise FerruleError(f"--{(given or ['board'])[0]} is for a search", hint="--budget flash=256K,ms=50 searches")

@@ -4,5 +4,7 @@
 from __future__ import annotations
 
 from ferrule.quantization.model import QuantizedModel, quantize
+from ferrule.quantization.search.budget import BoardBudget
+from ferrule.quantization.search.search import FoundModel, SearchRequest, search
 
-__all__ = ["QuantizedModel", "quantize"]
+__all__ = ["BoardBudget", "FoundModel", "QuantizedModel", "SearchRequest", "quantize", "search"]

@@ -10,6 +10,7 @@ from ferrule.report.base import Document
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.search_document import SearchDocument
 
 
 def shared_name(path: Path) -> str:
@@ -21,7 +22,7 @@ def shared_name(path: Path) -> str:
 def of_file(document: Document, file: str) -> Document:
     """Return a document that names its model's file; those without a place for it are returned as they are."""
     match document:
-        case ReportDocument() | EvaluationDocument() | QuantizationDocument():
+        case ReportDocument() | EvaluationDocument() | QuantizationDocument() | SearchDocument():
             return replace(document, model=replace(document.model, file=file))
         case _:
             return document

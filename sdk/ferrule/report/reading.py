@@ -19,6 +19,7 @@ from ferrule.report.failure_document import FailureDocument
 from ferrule.report.inspection import Inspection
 from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.search_document import SearchDocument
 from ferrule.report.sweep_document import SweepDocument
 from ferrule.report.sweep_rows import has_rows, sweep_of_rows
 
@@ -31,6 +32,7 @@ _KINDS: dict[str, tuple[type[Document], int]] = {
         Inspection,
         EvaluationDocument,
         QuantizationDocument,
+        SearchDocument,
         SweepDocument,
         Comparison,
         FailureDocument,

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial of a search: a model with a setting, what it takes of the board as planned, and how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.backends.target import MemoryKind
+from ferrule.emulation import Clock
+from ferrule.errors import FerruleError
+from ferrule.evaluation.data import DataSet
+from ferrule.evaluation.data.dataset import Source
+from ferrule.evaluation.evaluate import Evaluation, evaluated
+from ferrule.evaluation.request import EvaluationRequest
+from ferrule.firmware import Job
+from ferrule.firmware.fitting import board_fit
+from ferrule.graph import Array, Graph, TensorInfo
+from ferrule.network import Network
+from ferrule.network.samples import in_real_numbers
+from ferrule.operators.table import OPERATORS
+from ferrule.quantization.model import FloatForm
+from ferrule.quantization.precision import Precision, carried_over
+from ferrule.quantization.ranges import Range
+from ferrule.report.search_document import TrialPart
+from ferrule.running import RunRequest
+
+LEVELS = (Precision.INT8, Precision.INT16, Precision.FLOAT)
+"""The precisions of a block, the first of which is where a search begins."""
+
+
+def blocks(graph: Graph) -> tuple[tuple[str, ...], ...]:
+    """Return the layers that get a precision together: each that sums products, with those up to the next one."""
+    found: list[list[str]] = []
+    for layer in graph.layers:
+        operator = OPERATORS.get(layer.type)
+        if not found or (operator is not None and operator.weighted and _has_weighted(graph, found[-1])):
+            found.append([])
+        found[-1].append(layer.name)
+    return tuple(map(tuple, found))
+
+
+def _has_weighted(graph: Graph, names: Sequence[str]) -> bool:
+    rows = (OPERATORS.get(graph.layer(name).type) for name in names)
+    return any(row is not None and row.weighted for row in rows)
+
+
+class _Stored:
+    """Samples of a float model, as the inputs of a quantised one store them: a `Source`."""
+
+    def __init__(self, real: Source, inputs: Sequence[TensorInfo]) -> None:
+        self.real = real
+        self.inputs = tuple(inputs)
+        self.form = real.form
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done to each sample."""
+        return self.real.steps
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def read(self, indices: Sequence[int]) -> list[Array]:
+        """Return samples; raises as the float model's source does."""
+        arrays = self.real.read(indices)
+        return [info.quantize(array) for info, array in zip(self.inputs, arrays, strict=True)]
+
+    def name(self, index: int) -> str:
+        """Return the name of a sample."""
+        return self.real.name(index)
+
+
+def stored(data: DataSet, network: Network) -> DataSet:
+    """Return the samples of a float model as those of a network with other types of the same inputs."""
+    inputs = tuple(network.inputs)
+    if inputs == data.inputs:
+        return data
+    return replace(data, source=_Stored(data.source, inputs), inputs=inputs, _digests=[])
+
+
+@frozen
+class Subject:
+    """What all trials of a search share."""
+
+    form: FloatForm
+    ranges: Mapping[str, Range]
+    blocks: tuple[tuple[str, ...], ...]
+    io: Precision
+    job: Job
+    data: DataSet
+    """The samples on which settings are judged."""
+    metric: str
+    """Empty to judge by the noise alone."""
+    outputs: tuple[Array, ...]
+    """Those of the float model for these samples, joined along the first axis."""
+
+    def network(self, setting: Sequence[int]) -> Network:
+        """Return the model with the precisions of a setting."""
+        given = {name: LEVELS[level] for names, level in zip(self.blocks, setting, strict=True) for name in names}
+        integers, _ = self.form.quantized(self.ranges, carried_over(self.form.simple, given, self.form.normal), self.io)
+        return self.form.with_own_outputs(integers)
+
+    def evaluation(self, network: Network, data: DataSet, *, job: Job | None = None, proof: int = 20) -> Evaluation:
+        """Return a model's metrics on samples of the float model; with a job, also its time on the board."""
+        metrics = (self.metric,) if self.metric else ()
+        timed = job is not None and job.load_board().pace is not None
+        return evaluated(
+            network,
+            EvaluationRequest(
+                data=stored(data, network),
+                metrics=metrics,
+                worst=0,
+                job=job,
+                proof=proof,
+                run=RunRequest(clock=Clock.CYCLES if timed else None),
+            ),
+        )
+
+
+def attempt(subject: Subject, setting: Sequence[int]) -> TrialPart:
+    """Return what a setting is like; one that cannot be built says why."""
+    names = tuple(str(LEVELS[level]) for level in setting)
+    try:
+        network = subject.network(setting)
+        fit = board_fit(network, subject.job)
+        done = subject.evaluation(network, subject.data)
+    except FerruleError as error:
+        return TrialPart(setting=names, problem=str(error))
+    return TrialPart(
+        setting=names,
+        metric=done.metric(subject.metric).value if subject.metric else None,
+        noise=noise(subject.outputs, in_real_numbers(network.outputs, done.outputs)),
+        flash=fit.bytes_of(MemoryKind.FLASH),
+        ram=fit.bytes_of(MemoryKind.RAM),
+        ms=None if fit.use is None else fit.use.milliseconds,
+    )
+
+
+def noise(real: Sequence[Array], found: Sequence[Array]) -> float:
+    """Return the root mean square of the differences of outputs, by that of the float model's; 0 if that is 0."""
+    pairs = [(np.asarray(one, np.float64), np.asarray(two, np.float64)) for one, two in zip(real, found, strict=True)]
+    signal = sum(float(np.sum(one**2)) for one, _ in pairs)
+    return (sum(float(np.sum((two - one) ** 2)) for one, two in pairs) / signal) ** 0.5 if signal else 0.0

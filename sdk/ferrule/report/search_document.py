@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of a search for the best precision of each layer, as data, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from itertools import groupby
+
+from ferrule._frozen import frozen
+from ferrule._typing import override
+from ferrule.graph import brief
+from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
+from ferrule.report.document import ModelPart, Verdict
+from ferrule.report.evaluation_document import DataPart, EvaluationDocument
+from ferrule.report.picture import EnvironmentPart, surroundings
+from ferrule.report.sections import (
+    Cell,
+    Column,
+    Conclusion,
+    Part,
+    State,
+    Table,
+    Text,
+    joined,
+    names,
+    numbers,
+    part,
+    plural,
+)
+
+SEARCH_SCHEMA_VERSION = 1
+
+
+@frozen
+class TrialPart:
+    """A setting that was tried. What it takes of the board is planned, without a build."""
+
+    setting: tuple[str, ...]
+    """The precision of each block of layers, in their order."""
+    metric: float | None = None
+    """On the samples by which settings are chosen; None without labels."""
+    noise: float | None = None
+    """The root mean square of the output's differences from the float model, by that of its values."""
+    flash: int | None = None
+    """Bytes, without the code."""
+    ram: int | None = None
+    ms: float | None = None
+    """Milliseconds; None if the board's core has no table of its kernels."""
+    exceeds: tuple[str, ...] = ()
+    """What of the budget it exceeds."""
+    front: bool = False
+    """Whether no other trial is as good in the metric and in all that the budget names, and better in one."""
+    problem: str = ""
+    """Why it cannot be built; usually empty."""
+
+    @property
+    def text(self) -> str:
+        """The setting in few words: how many blocks in a row have which precision."""
+        runs = [(name, len(list(group))) for name, group in groupby(self.setting)]
+        return ", ".join(f"{count} {name}" for name, count in runs)
+
+
+@frozen
+class BlockPart:
+    """Layers that get a precision together."""
+
+    layers: tuple[str, ...]
+    chosen: str
+    """Its precision in the setting that was chosen; empty if none was."""
+
+
+@frozen
+class ResultPart:
+    """A model on the samples by which nothing was chosen."""
+
+    what: str
+    """"float", "int8" or "chosen"."""
+    metric: float | None
+    low: float | None = None
+    high: float | None = None
+    noise: float | None = None
+
+
+@frozen
+class SearchDocument(Document):
+    """All results of one search."""
+
+    kind: str = "search"
+    schema_version: int = SEARCH_SCHEMA_VERSION
+    ferrule_version: str
+    model: ModelPart
+    data: DataPart
+    board: str
+    budget: Mapping[str, float]
+    """Bytes of "flash" and "ram", and "ms", of those that were named."""
+    metric: str
+    """By which settings are judged; empty for the noise of the outputs."""
+    seed: int
+    chosen_by: int
+    """The number of samples by which settings were chosen."""
+    reported_on: int
+    """The number of the others, on which `results` are."""
+    blocks: tuple[BlockPart, ...]
+    trials: tuple[TrialPart, ...]
+    """In their order."""
+    results: tuple[ResultPart, ...] = ()
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """What the chosen model takes once it is built and run, by the budget's names; empty if none was chosen."""
+    rejected: tuple[str, ...] = ()
+    """Settings that keep the budget as planned and exceed it once they are built and run, and by what."""
+    proof: EvaluationDocument | None = None
+    """The evaluation of the chosen model with the board; None if none was chosen."""
+    environment: EnvironmentPart | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether a setting is within the budget."""
+        return self.proof is not None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """That of the chosen model's proof; None if none was chosen."""
+        return None if self.proof is None or self.proof.proof is None else self.proof.proof.verdict
+
+    @override
+    def measures(self) -> Iterator[Measure]:
+        for each in self.results:
+            yield Measure(f"{self.metric or 'noise'} {each.what}", each.metric if self.metric else each.noise, "metric")
+        yield from (Measure(name, value) for name, value in self.measured.items())
+
+    @override
+    def table_rows(self) -> Iterator[Row]:
+        for each in self.trials:
+            yield {"model": self.model.name, "row": "trial", "blocks": each.text, **flat(each)}
+
+    @override
+    def suite(self) -> Suite:
+        case = Case("budget", text=self._sentence(), where=self.board)
+        if not self.chosen:
+            case = case.failing(Rule.OVER_BUDGET)
+        cases = [case, *(() if self.proof is None or self.proof.proof is None else self.proof.proof.cases())]
+        return Suite(
+            name=f"search for {self.model.name}",
+            command="quantize",
+            model=self.model.name,
+            file=self.model.file,
+            cases=[each for each in cases if each.outcome is not Outcome.SKIPPED],
+            properties={"board": self.board, "trials": len(self.trials), "ferrule": self.ferrule_version},
+        )
+
+    @override
+    def sections(self) -> Part:
+        about = f"{plural(len(self.trials), 'trial')} on {self.board}"
+        return Part(
+            self.model.name,
+            (
+                part("Front", self._front(about)),
+                self._blocks(),
+                self._results(),
+                *self._measured(),
+                self._conclusion(),
+                surroundings(self.environment),
+            ),
+            what="Search",
+            about=about,
+        )
+
+    def _front(self, about: str) -> Table:
+        best = sorted((each for each in self.trials if each.front), key=self._rank)
+        return Table(
+            f"{about}: the front, as planned",
+            (
+                *names("blocks"),
+                *(numbers(self.metric) if self.metric else ()),
+                *numbers("noise", "ms", "flash, B", "RAM, B"),
+                Column("exceeds", sparse=True),
+            ),
+            [
+                (
+                    each.text,
+                    *((_text(each.metric),) if self.metric else ()),
+                    _text(each.noise),
+                    _text(each.ms),
+                    each.flash,
+                    each.ram,
+                    Cell(joined(*each.exceeds), State.WARN) if each.exceeds else None,
+                )
+                for each in best
+            ],
+        )
+
+    def _rank(self, trial: TrialPart) -> tuple[float, float]:
+        return (-(trial.metric or 0.0) if self.metric else 0.0, trial.noise or 0.0)
+
+    def _blocks(self) -> Part | None:
+        if not self.chosen:
+            return None
+        rows = [(str(index), joined(*each.layers), each.chosen) for index, each in enumerate(self.blocks)]
+        return part("Chosen", Table("the chosen setting", (*numbers("#"), "layers", *names("precision")), rows))
+
+    def _results(self) -> Part | None:
+        rows = [
+            (
+                each.what,
+                _text(each.metric),
+                "" if each.low is None or each.high is None else f"{each.low:.4f} to {each.high:.4f}",
+                _text(each.noise),
+            )
+            for each in self.results
+        ]
+        columns = (
+            *names("model"),
+            *numbers(self.metric or "metric"),
+            Column("interval", sparse=True),
+            *numbers("noise"),
+        )
+        title = f"on the {plural(self.reported_on, 'sample')} by which nothing was chosen"
+        return part("Results", Table(title, columns, rows)) if rows else None
+
+    def _measured(self) -> Iterator[Text]:
+        failed = [each for each in self.trials if each.problem]
+        if failed:
+            yield Text(failed[0].problem, f"{plural(len(failed), 'setting')} could not be built")
+        if self.rejected:
+            yield Text("settings that exceed the budget once they are built", "rejected", items=self.rejected)
+        if not self.chosen:
+            yield Text(self._sentence(), items=tuple(self._least()))
+        if self.measured:
+            items = [f"{name} {value:,.6g} of {self.budget[name]:,.6g}" for name, value in self.measured.items()]
+            yield Text(joined(*items), "built and run", State.GOOD)
+
+    def _least(self) -> Iterator[str]:
+        """Yield the least that any setting takes of what the budget names."""
+        for kind in self.budget:
+            known = [value for each in self.trials if (value := getattr(each, kind)) is not None]
+            if known:
+                yield f"the least planned {kind}: {min(known):,.6g}"
+
+    def _sentence(self) -> str:
+        asked = joined(*(f"{kind} {limit:,.6g}" for kind, limit in self.budget.items()))
+        if self.chosen:
+            return f"The chosen setting keeps {asked} on {self.board}."
+        return f"None of {plural(len(self.trials), 'setting')} keeps {asked} on {self.board}."
+
+    def _conclusion(self) -> Conclusion:
+        if not self.chosen:
+            return Conclusion("over budget", State.BAD, self._sentence())
+        verdict = self.verdict
+        if verdict is None:
+            return Conclusion("not proved", State.WARN, self._sentence())
+        return Conclusion(verdict.words, verdict.state, self._sentence())
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {brief(self.model.name)}: {len(self.trials)} trials on {self.board}>"
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
