@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx import shapes
+from ferrule.formats.onnx import narrowing, shapes
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
-from ferrule.graph import Array, LayerType, Rounding, Shape
+from ferrule.graph import Array, DataType, LayerType, Rounding, Shape
 from ferrule.operators.arithmetic.window import NO_PADDING
 from ferrule.operators.movement.pad import PadDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
@@ -97,9 +97,15 @@ def binary(type_: LayerType, *, most: int = 2) -> Row:
             return call.value()
         if type_ is LayerType.ADD and _is_repeated_first(call):
             first, *others = *reversed(others), first
-        return reduce(lambda left, right: left.then(type_, right), others, first)
+        return reduce(partial(_of_two, type_), others, first)
 
     return Row(emit, 2, layer=type_) if most == 2 else Row(emit, 1, most)
+
+
+def _of_two(type_: LayerType, left: Value, right: Value) -> Value:
+    if left.dtype is DataType.INT64 and type_ in narrowing.ARITHMETIC:
+        return narrowing.computed(type_, left, right)
+    return left.then(type_, right)
 
 
 def added(call: Call) -> Value:

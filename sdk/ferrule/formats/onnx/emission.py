@@ -58,6 +58,8 @@ class Emission:
         """Tensors with other orders and shapes, by the tensor and what is done with it."""
         self._variants: dict[tuple[str, tuple[object, ...]], str] = {}
         """Constants with other orders, shapes and data than those of the model, by name and key."""
+        self.ranges: dict[str, tuple[int, int]] = {}
+        """The lowest and highest value of int64 tensors of the network, as far as they are known."""
         self._layer_names = UniqueNames()
         self.final: frozenset[str] = frozenset()
         """The outputs of the graph, whose names are kept for tensors with the model's order of axes."""
