@@ -592,7 +592,7 @@ REFUSED: Mapping[str, tuple[Callable[[], Any], str, str]] = {
         "per tensor",
     ),
     "blocks": (lambda: bad({}, block_size=3), "scales per block", "per tensor or per channel"),
-    "int16": (lambda: bad({"zx": np.array(0, np.int16)}), "it quantises to int16", "QInt8"),
+    "int64": (lambda: bad({"zx": np.array(0, np.int64)}), "it quantises to int64", "QInt8"),
     "scale": (lambda: bad({"sx": scale(0)}), "its scale is 0.0", ""),
     "another": (another, "another scale or zero point", "same parameters"),
     "two scales": (lambda: scaled_by(np.ones(2, np.float32)), "its scales have 2 and 6 elements", ""),

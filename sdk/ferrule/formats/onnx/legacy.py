@@ -19,6 +19,7 @@ from ferrule.errors import ModelError, place
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
 from ferrule.formats.onnx.parse import DATA_TYPES
 from ferrule.graph import Array
+from ferrule.graph.names import UniqueNames
 
 READ_AS = 13
 """The opset whose forms the rows of the operator table take."""
@@ -29,7 +30,7 @@ class Constants:
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.made: dict[str, Array] = {}
-        self._taken = set(taken)
+        self._names = UniqueNames(taken)
 
     def add(self, node: Node, role: str, values: npt.ArrayLike, dtype: npt.DTypeLike) -> str:
         """Return the name of a new constant."""
@@ -37,12 +38,7 @@ class Constants:
             data = np.array(values, dtype)
         except (ValueError, OverflowError, TypeError) as error:
             raise ModelError(f"its attribute '{role}' does not fit {np.dtype(dtype)}") from error
-        wanted = name = f"{node.output or node.index}_{role}"
-        number = 1
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name)
+        name = self._names.take(f"{node.output or node.index}_{role}")
         self.made[name] = data
         return name
 

@@ -11,9 +11,11 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.limits import MAX_RANK, MAX_TENSOR_BYTES
+from ferrule.formats.onnx import dynamic
 from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.control import chosen, with_constants
+from ferrule.formats.onnx.dynamic import without_dynamic
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.extents import Shapes, notes, with_shapes
 from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
@@ -33,6 +35,7 @@ from ferrule.formats.onnx.parse import TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
 from ferrule.formats.onnx.quantised import Arithmetic, quantised
 from ferrule.formats.onnx.refusals import unsupported
+from ferrule.formats.onnx.wide import without_wide
 from ferrule.graph import Rounding, Shape
 from ferrule.interface import either
 from ferrule.network import Network
@@ -82,6 +85,7 @@ def _notes(record: GraphRecord) -> Iterator[str]:
     early = early_nodes(record)
     if early:
         yield f"{early} of {len(record.nodes)} nodes stand before one whose result they read: read in another order"
+    yield from dynamic.notes(record)
     old = old_nodes(record)
     if old:
         version = max(node.version for node in record.nodes if not node.domain)
@@ -260,7 +264,8 @@ def _prepared(record: GraphRecord, options: _Options) -> Normalised:
     try:
         if wrong:
             raise together(wrong, "nodes")
-        return quantised(record, normalised(record, options.folding), options.folding, options.arithmetic)
+        graph = without_dynamic(record, without_wide(record, normalised(record, options.folding)))
+        return quantised(record, graph, options.folding, options.arithmetic)
     except FerruleError as error:
         others = _problems(record, _check_known)
         raise together([error, *others], "nodes") from None
