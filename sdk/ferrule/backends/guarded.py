@@ -84,6 +84,7 @@ class Guard:
     """What all guards have in common; their other methods are made of the interface of the object `asked`."""
 
     calls: ClassVar[Mapping[str, Callable[..., Any]]]
+    interface: ClassVar[type]
     whose: ClassVar[str] = ""
     """Ends the description of each call in messages."""
     asked: Any
@@ -95,6 +96,11 @@ class Guard:
 
     def __post_init__(self) -> None:
         """Complete the attributes of the interface."""
+
+    @override
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        """Return how another process guards the object: its class is made anew there."""
+        return guard, (self.asked, self.interface, self.owner, self.of)
 
     def guard(self, value: object, interface: type, question: str, of: object = None) -> Any:  # noqa: ANN401 - a guard
         """Return the guard of what the backend returned from a call; BrokenBackendError if it lacks a method."""
@@ -203,7 +209,7 @@ def _class_of(interfaces: tuple[type, ...]) -> type[Guard]:
     mixin, own = _INTERFACES[interfaces[-1]], interfaces[-1]
     bases = (mixin, own) if issubclass(own, ABC) else (mixin,)
     generated = {name: call for name, call in calls.items() if name not in vars(mixin)}
-    return type(f"Guarded{own.__name__}", bases, {"calls": calls, **generated})
+    return type(f"Guarded{own.__name__}", bases, {"calls": calls, "interface": own, **generated})
 
 
 def _methods(interface: type) -> Iterator[tuple[str, Callable[..., Any]]]:
