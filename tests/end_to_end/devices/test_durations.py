@@ -21,6 +21,7 @@ from ferrule.backends.woofles.model import Timing, WooflesModel
 from ferrule.boards import load_board
 from ferrule.devices import Bus, InterruptLine
 from ferrule.emulation import Clock, engine
+from ferrule.emulation.unicorn.timing import Timing as UnicornTiming
 from ferrule.errors import FerruleError
 from ferrule.report import Verdict, html_page
 from ferrule.report.duration import Judgement
@@ -28,7 +29,7 @@ from ferrule.report.writers.chrome_trace import trace_text
 from ferrule.report.writers.markdown import markdown_text
 from ferrule.running import RunRequest
 from ferrule.running.session import RunningFirmware
-from ferrule.timing import BoardTiming, Duration, MemoryTiming
+from ferrule.timing import BoardTiming, DataWaits, Duration, MemoryTiming
 from ferrule.timing.usage import parse_battery, parse_rate
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -37,7 +38,7 @@ SCALE = ferrule.Quantization.of(1.0)
 SIZE = 16
 X = np.arange(-8, 8, dtype=np.int8).reshape(1, SIZE)
 SLOW = Timing(command=50_000)
-Compiled = Callable[[int], ferrule.Firmware]
+Compiled = Callable[..., ferrule.Firmware]
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +52,9 @@ def compiled() -> Compiled:
     core = network.add_tanh_layer(first, name="core")
     network.set_outputs([network.add_mul_layer(core, first, quantization=SCALE, name="last")])
 
-    def build(use_interrupt: int) -> ferrule.Firmware:
+    def build(use_interrupt: int, board: str = "mps2-an386") -> ferrule.Firmware:
         devices = [Device(name="npu0", backend=BackendId("Woofles"), binding={"use_interrupt": use_interrupt})]
-        return ferrule.compile(network, backends=["Woofles", "CpuAcc"], devices=devices)
+        return ferrule.compile(network, board=board, backends=["Woofles", "CpuAcc"], devices=devices)
 
     return build
 
@@ -108,6 +109,35 @@ def test_transfers_of_a_device_keep_the_core_from_its_memory(use_interrupt: int,
             check(running.took)
             totals.append(running.took.total)
     assert totals[1] > totals[0]
+
+
+@pytest.mark.parametrize("read_waits", [2, 1])
+def test_waits_for_data_beside_a_device_by_interrupt(read_waits: int, compiled: Compiled) -> None:
+    """They are repeated only if each block always waits the same: one that copies from flash and from RAM may not."""
+    firmware = compiled(1, "stm32g0b1")
+    flash, ram = firmware.board.placement.code, firmware.board.placement.workspace
+    waits = {flash: MemoryTiming(wait_states=2), ram: MemoryTiming(wait_states=read_waits, write_wait_states=1)}
+    board = replace(firmware.board, timing=BoardTiming(source="a test", memories=waits))
+    expected, found = firmware.run([X]).outputs[0], []
+    for repeats in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not repeats:
+                patch.setattr(UnicornTiming, "repeat", lambda _: None)
+            with RunningFirmware(replace(firmware, board=board), RunRequest(clock=Clock.CYCLES)) as running:
+                times = []
+                for _ in range(5):
+                    assert (running.run([X])[0] == expected).all()
+                    assert running.took is not None
+                    check(running.took)
+                    times.append(running.took)
+                found.append(times)
+    repeated, measured = found
+    assert [each.data_waits for each in measured] == [DataWaits.MEASURED] * 5
+    assert repeated[-1].data_waits is (DataWaits.REPEATED if read_waits == 2 else DataWaits.MEASURED)
+    if read_waits == 1:
+        assert repeated == measured
+    # where waits are repeated, the device is begun before those of the accesses in the same block
+    assert all(abs(one.total - other.total) <= other.total // 1000 for one, other in zip(*found, strict=True))
 
 
 def test_a_core_sleeps_only_while_it_waits_for_the_interrupt(

@@ -112,16 +112,28 @@ static struct ferrule_operation operation_at(const uint8_t *code, uint32_t bytes
     return ferrule_operation_of(first, wide ? halfword(code + at + 2) : 0u);
 }
 
-/* Returns the number of a state, which is kept. */
-static uint16_t number_of(struct ferrule_timing *timing, const struct ferrule_pipeline *state)
+/* Returns the pipeline of a state. */
+static struct ferrule_pipeline pipeline_of(const struct ferrule_timing *timing, uint32_t state)
+{
+    return timing->states[state & ((1u << FERRULE_FETCHED_SHIFT) - 1)];
+}
+
+/* Returns the part of a state that is the number of the fetches' state. */
+static uint32_t fetches_of(uint32_t state)
+{
+    return state >> FERRULE_FETCHED_SHIFT << FERRULE_FETCHED_SHIFT;
+}
+
+/* Returns the number of a pipeline's state, which is kept. */
+static uint32_t number_of(struct ferrule_timing *timing, const struct ferrule_pipeline *state)
 {
     for (uint32_t i = 0; i < timing->state_count; ++i) {
         if (memcmp(&timing->states[i], state, sizeof *state) == 0) {
-            return (uint16_t)i;
+            return i;
         }
     }
     timing->states[timing->state_count] = *state;
-    return (uint16_t)timing->state_count++;
+    return timing->state_count++;
 }
 
 /* Returns the sum of the lines of the caches of code. */
@@ -162,7 +174,8 @@ static struct ferrule_fetched take_fetches(const struct ferrule_timing *timing)
 /* Brings what was fetched last and the caches of code up to date. */
 static void put_fetches(struct ferrule_timing *timing)
 {
-    const struct ferrule_fetched *fetched = &timing->numbers[timing->fetches];
+    const struct ferrule_fetched *fetched =
+        &timing->numbers[timing->state >> FERRULE_FETCHED_SHIFT];
     const uint32_t *lines = fetched->lines;
     timing->fetched_memory = fetched->memory;
     timing->fetched = fetched->piece;
@@ -177,8 +190,8 @@ static void put_fetches(struct ferrule_timing *timing)
     }
 }
 
-/* Returns the number of the present state of the fetches, which is kept. */
-static uint16_t number_of_fetches(struct ferrule_timing *timing)
+/* Returns the number of the present state of the fetches, which is kept, as a part of a state. */
+static uint32_t number_of_fetches(struct ferrule_timing *timing)
 {
     const struct ferrule_fetched fetched = take_fetches(timing);
     for (uint32_t i = (fetched.piece * 0x9E5u) ^ (fetched.lines[1] * 0x2F35u);; ++i) {
@@ -188,7 +201,7 @@ static uint16_t number_of_fetches(struct ferrule_timing *timing)
             *place = (uint16_t)++timing->fetched_count;
         }
         if (memcmp(&timing->numbers[*place - 1], &fetched, sizeof fetched) == 0) {
-            return (uint16_t)(*place - 1);
+            return (uint32_t)(*place - 1) << FERRULE_FETCHED_SHIFT;
         }
     }
 }
@@ -202,18 +215,19 @@ static void make_room(struct ferrule_timing *timing)
         timing->fetched_count + 2 <= FERRULE_TIMED_FETCHED) {
         return;
     }
+    const struct ferrule_pipeline state = pipeline_of(timing, timing->state);
+    const struct ferrule_pipeline entry = pipeline_of(timing, timing->last->entry);
+    uint32_t fetches = 0;
     if (timing->numbered != 0) {
         put_fetches(timing);
         memset(timing->places, 0, sizeof timing->places);
         timing->fetched_count = 0;
-        timing->fetches = number_of_fetches(timing);
+        fetches = number_of_fetches(timing);
     }
-    const struct ferrule_pipeline state = timing->states[timing->state];
-    const struct ferrule_pipeline entry = timing->states[timing->last->entry];
     forget_blocks(timing);
     timing->crossing_count = 0;
     timing->state_count = 1;
-    timing->state = number_of(timing, &state);
+    timing->state = number_of(timing, &state) | fetches;
     timing->kept.entry = number_of(timing, &entry);
 }
 
@@ -230,7 +244,7 @@ static void number_fetches(struct ferrule_timing *timing)
         }
     }
     timing->numbered = timeless && code_lines(timing) <= FERRULE_NUMBERED_LINES;
-    timing->fetches = timing->numbered != 0 ? number_of_fetches(timing) : 0;
+    timing->state = timing->numbered != 0 ? number_of_fetches(timing) : 0;
 }
 
 void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest)
@@ -298,40 +312,6 @@ static void count_fetches(const struct ferrule_timing *timing, struct ferrule_ti
         ((block->address + block->bytes - 1) >> shift) - (block->address >> shift);
     block->first = block->address >> shift;
     block->fetches = (uint16_t)(others < FERRULE_TIMED_FETCHES ? others : FERRULE_TIMED_FETCHES);
-}
-
-static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *block,
-                   const uint8_t *code, uint32_t address, uint32_t bytes)
-{
-    struct ferrule_pipeline pipeline = timing->states[timing->state];
-    *block = (struct ferrule_timed_block){
-        .address = address,
-        .bytes = (uint16_t)bytes,
-        .entry = (uint16_t)timing->state,
-        .begin = (uint16_t)timing->fetches,
-        .end = (uint16_t)timing->fetches,
-        .memory = (uint8_t)memory_of(timing, address),
-        .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
-        .it = pipeline.it_left != 0,
-        .crossed = timing->crossing_count,
-    };
-    const struct ferrule_passage passage =
-        execute(timing, &pipeline, block, code, bytes, timing->crossings + block->crossed);
-    const uint32_t mask = ((1u << timing->core.predictor_bits) - 1u) & (FERRULE_TIMED_BRANCHES - 1);
-    block->branch = (uint16_t)(block->jump_at >> 1 & mask);
-    block->conditional = passage.conditional;
-    block->refill = (uint16_t)passage.refill;
-    if (timing->waits.count != 0) {
-        block->waits = ferrule_waits_number(&timing->waits, address, bytes, block->accesses != 0);
-    }
-    if (block->memory < FERRULE_TIMED_MEMORIES) {
-        count_fetches(timing, block);
-        block->follows = timing->numbered == 0;
-    }
-    block->exit = number_of(timing, &pipeline);
-    ferrule_pipeline_pass(&pipeline, passage.refill);
-    pipeline.it_left = 0;
-    block->jumped = number_of(timing, &pipeline);
 }
 
 /* Looks for a line where the hint does not lead, and replaces the oldest one if it is not found. */
@@ -409,6 +389,45 @@ static uint32_t fetch_block(struct ferrule_timing *timing, const struct ferrule_
             fetch(timing, block->memory, block->first + 1 + i, timing->pace + crossed[i] + waited);
     }
     return waited;
+}
+
+static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *block,
+                   const uint8_t *code, uint32_t address, uint32_t bytes)
+{
+    struct ferrule_pipeline pipeline = pipeline_of(timing, timing->state);
+    uint32_t fetches = fetches_of(timing->state);
+    *block = (struct ferrule_timed_block){
+        .address = address,
+        .bytes = (uint16_t)bytes,
+        .entry = timing->state,
+        .memory = (uint8_t)memory_of(timing, address),
+        .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
+        .it = pipeline.it_left != 0,
+        .crossed = timing->crossing_count,
+    };
+    const struct ferrule_passage passage =
+        execute(timing, &pipeline, block, code, bytes, timing->crossings + block->crossed);
+    const uint32_t mask = ((1u << timing->core.predictor_bits) - 1u) & (FERRULE_TIMED_BRANCHES - 1);
+    block->branch = (uint16_t)(block->jump_at >> 1 & mask);
+    block->conditional = passage.conditional;
+    block->refill = (uint16_t)passage.refill;
+    if (timing->waits.count != 0) {
+        block->waits = ferrule_waits_number(&timing->waits, address, bytes, block->accesses != 0);
+    }
+    if (block->memory < FERRULE_TIMED_MEMORIES) {
+        count_fetches(timing, block);
+        block->follows = timing->numbered == 0;
+    }
+    if (block->memory < FERRULE_TIMED_MEMORIES && block->follows == 0) {
+        put_fetches(timing);
+        block->waited = (uint16_t)fetch_block(timing, block);
+        fetches = number_of_fetches(timing);
+    }
+    block->waits_never = block->follows == 0 && timing->waits.count == 0;
+    block->exit = number_of(timing, &pipeline) | fetches;
+    ferrule_pipeline_pass(&pipeline, passage.refill);
+    pipeline.it_left = 0;
+    block->jumped = number_of(timing, &pipeline) | fetches;
 }
 
 void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps)
@@ -502,8 +521,7 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
                           const uint8_t *code, uint32_t address, uint32_t bytes, bool fixed)
 {
     struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
-    if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
-        block->begin != timing->fetches) {
+    if (block->address != address || block->bytes != bytes || block->entry != timing->state) {
         if (lacks_hooks(timing, code, address, bytes)) {
             return false;
         }
@@ -511,11 +529,6 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
         block = fixed ? ferrule_timing_slot(timing, address) : &timing->kept;
         decode(timing, block, code, address, bytes);
         timing->crossing_count += fixed ? block->fetches : 0;
-        if (block->memory < FERRULE_TIMED_MEMORIES && timing->numbered != 0) {
-            put_fetches(timing);
-            block->waited = (uint16_t)fetch_block(timing, block);
-            block->end = number_of_fetches(timing);
-        }
     }
     if (ferrule_timing_lacks_waits(timing, block)) {
         ferrule_waits_lose(&timing->waits, guest);
@@ -526,7 +539,6 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
     }
     const uint32_t waited = block->follows != 0 ? fetch_block(timing, block) : block->waited;
     ferrule_timing_spend(timing, guest, block->cycles + waited);
-    timing->fetches = block->end;
     timing->last = block;
     timing->settled = 0;
     return true;
@@ -538,7 +550,7 @@ static uint32_t execute_part(const struct ferrule_timing *timing, const uint8_t 
 {
     struct ferrule_timed_block part = *timing->last;
     part.memory = FERRULE_TIMED_MEMORIES;
-    *pipeline = timing->states[part.entry];
+    *pipeline = pipeline_of(timing, part.entry);
     (void)execute(timing, pipeline, &part, code, program_counter - part.address, NULL);
     return part.cycles;
 }
@@ -557,8 +569,9 @@ void ferrule_timing_rewind(struct ferrule_timing *timing, struct ferrule_guest *
     const uint32_t cycles = execute_part(timing, code, program_counter, &pipeline);
     ferrule_waits_break(&timing->waits, guest);
     timing->pace -= timing->last->cycles - cycles;
+    timing->state = timing->last->exit; /* all of its fetches count */
     make_room(timing);
-    timing->state = number_of(timing, &pipeline);
+    timing->state = number_of(timing, &pipeline) | fetches_of(timing->state);
     timing->settled = 1;
     timing->jumped = 0;
 }
@@ -571,7 +584,7 @@ void ferrule_timing_drain(struct ferrule_timing *timing, struct ferrule_guest *g
     }
     ferrule_timing_spend(timing, guest, cycles);
     ferrule_waits_interrupt(&timing->waits, guest);
-    timing->state = 0;
+    timing->state = fetches_of(timing->settled == 0 ? timing->last->exit : timing->state);
     timing->settled = 1;
     timing->jumped = 0;
 }

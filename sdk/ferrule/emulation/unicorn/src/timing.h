@@ -21,6 +21,7 @@ enum {
     FERRULE_TIMED_LINES = 1 << 12, /* lines of a cache */
     FERRULE_TIMED_HINTS = 1 << 10,
     FERRULE_TIMED_FETCHED = 1 << 13,   /* numbered states of fetches */
+    FERRULE_FETCHED_SHIFT = 16,        /* from where a state has this number */
     FERRULE_TIMED_PLACES = 1 << 14,    /* where their numbers are found */
     FERRULE_NUMBERED_LINES = 4,        /* the most lines of caches whose states are numbered */
     FERRULE_TIMED_FETCHES = 1 << 9,    /* the most fetches of a block */
@@ -68,14 +69,13 @@ struct ferrule_fetched {
 struct ferrule_timed_block {
     uint32_t address;
     uint32_t jump_at; /* the last instruction, if it may jump; otherwise 0 */
+    uint32_t entry;   /* states, as in `state` below: that for which the rest holds */
+    uint32_t exit;    /* that behind the block if it ends without a jump */
+    uint32_t jumped;  /* the same if it jumps */
     uint16_t bytes;
-    uint16_t entry;  /* states of the pipeline, by number: that for which the rest holds */
-    uint16_t begin;  /* the same for the state of the fetches, 0 if they have no numbers */
-    uint16_t end;    /* the state of the fetches behind the block */
-    uint16_t waited; /* cycles that its fetches wait, if their states have numbers */
-    uint8_t follows; /* nonzero: its fetches are followed at each execution */
-    uint16_t exit;   /* if the block ends without a jump */
-    uint16_t jumped; /* the same if it jumps */
+    uint16_t waited;     /* cycles that its fetches wait, if their states have numbers */
+    uint8_t follows;     /* nonzero: its fetches are followed at each execution */
+    uint8_t waits_never; /* nonzero: neither that, nor do data have to be waited for */
     uint16_t cycles;
     uint16_t refill;     /* if it jumps */
     uint8_t conditional; /* nonzero: the jump may not be taken */
@@ -96,16 +96,16 @@ struct ferrule_timing {
     uint32_t memory_count;
     uint32_t settled; /* nonzero: how the last block ended is counted already */
     uint32_t jumped;  /* nonzero: the next block is a jump's target, and its refill may grow */
-    uint32_t state;   /* number of the pipeline's state before the next block, once settled */
+    uint32_t state; /* before the next block, once settled: the number of the pipeline's state, and
+                       above it that of the fetches' state, or 0 if these have no numbers */
     struct ferrule_timed_block *last; /* the last block entered */
     uint32_t fetched_memory;
     uint32_t fetched; /* what was fetched last, as a multiple of the memory's width */
     uint32_t filling; /* the cache's line that is being filled; 0: none */
     uint32_t state_count;
     uint32_t crossing_count;
-    uint32_t numbered; /* nonzero: states of the fetches have numbers, and what is above, like the
-                          caches, is behind; ferrule_timing_enter() brings it up to date */
-    uint32_t fetches;  /* the number of the present one */
+    uint32_t numbered; /* nonzero: states of the fetches have numbers; what was fetched last and
+                          the caches are brought up to date where they are needed */
     uint8_t holds_code[FERRULE_TIMED_CACHES]; /* nonzero: a cache of code */
     uint32_t fetched_count;
     uint64_t pace; /* cycles without waits for data, in which fetches are measured */
@@ -202,7 +202,7 @@ static inline struct ferrule_timed_block *ferrule_timing_slot(struct ferrule_tim
                                                               uint32_t address)
 {
     const uint32_t place =
-        (address >> 1) ^ (address >> 15) ^ timing->state * 0x9E5u ^ timing->fetches * 0x2F35u;
+        (address >> 1) ^ (address >> 15) ^ (timing->state ^ timing->state >> 11) * 0x9E5u;
     return &timing->blocks[place & (FERRULE_TIMED_BLOCKS - 1)];
 }
 
@@ -222,7 +222,7 @@ static inline void ferrule_timing_arrive(struct ferrule_timing *timing, struct f
     } else if (jumps) {
         ferrule_timing_spend(timing, guest, last->refill);
     }
-    if (timing->waits.count != 0) {
+    if (last->waits_never == 0 && timing->waits.count != 0) {
         guest->elapsed += ferrule_waits_pass(&timing->waits, last->waits);
     }
     timing->state = jumps ? last->jumped : last->exit;
@@ -237,15 +237,14 @@ static inline bool ferrule_timing_enter_known(struct ferrule_timing *timing,
 {
     struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
     if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
-        block->begin != timing->fetches || block->follows != 0 ||
-        ferrule_timing_lacks_waits(timing, block)) {
+        (block->waits_never == 0 &&
+         (block->follows != 0 || ferrule_timing_lacks_waits(timing, block)))) {
         return false;
     }
     const uint32_t cycles = (uint32_t)block->cycles + block->waited;
     ferrule_timing_spend(
         timing, guest,
         (timing->jumped & block->wide) != 0 ? cycles + timing->core.refill_unaligned : cycles);
-    timing->fetches = block->end;
     timing->last = block;
     timing->settled = 0;
     return true;
