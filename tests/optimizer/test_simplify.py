@@ -438,6 +438,16 @@ def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_ac
         assert_same_bits(given, simpler)
 
 
+def test_a_constant_without_axes_stays_one() -> None:
+    network = Network("scalar")
+    number = network.add_constant_array("number", np.array(-2, np.float32))
+    size = network.add_elementwise_unary_layer(LayerType.ABS, number)
+    network.set_outputs([network.add_add_layer(network.add_input(TensorInfo("x", (3,), DataType.FLOAT32)), size)])
+    simpler = simplify(network)
+    assert [layer.type for layer in simpler.layers] == [LayerType.ADD]
+    assert_same_bits(network, simpler)
+
+
 def test_constants_are_computed() -> None:
     network = Network("n")
     x = image(network)

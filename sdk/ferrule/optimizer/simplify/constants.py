@@ -32,4 +32,4 @@ def _fold(editor: GraphEditor, layer: Layer) -> None:
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
     editor.remove_layer(layer.name)
     for name, result in zip(layer.outputs, results, strict=True):
-        editor.set_tensor(constant(editor.info(name), np.ascontiguousarray(result)))
+        editor.set_tensor(constant(editor.info(name), np.asarray(result, order="C")))
