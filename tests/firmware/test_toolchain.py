@@ -142,6 +142,7 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "threadpoolctl",
         "h5py",
         "pillow",
+        "ai-edge-quantizer",
         "opencl",
         "cc",
         "arm-none-eabi-gcc",

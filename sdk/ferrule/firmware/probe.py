@@ -48,8 +48,9 @@ _PACKAGES = (
     ),
     ToolStatus("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
     ToolStatus("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
+    ToolStatus("ai-edge-quantizer", "ferrule quantize: writes the integers", "pip install 'ferrule[quantize]'"),
 )
-_MODULES = {"pillow": "PIL"}
+_MODULES = {"pillow": "PIL", "ai-edge-quantizer": "ai_edge_quantizer"}
 """The modules of packages that are not called like them."""
 _OPENCL = ToolStatus(
     "opencl",

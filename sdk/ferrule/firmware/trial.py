@@ -44,6 +44,7 @@ _PROGRAMS: Mapping[str, str] = {
     "cffi": "import cffi; cffi.FFI().cdef('int f(int);')",
     "threadpoolctl": "import threadpoolctl; threadpoolctl.threadpool_info()",
     "h5py": "import h5py; h5py.get_config()",
+    "ai-edge-quantizer": "from ai_edge_quantizer import quantizer",
     "pillow": "from PIL import Image; Image.new('L', (1, 1))",
 }
 """What a Python package is tried with."""

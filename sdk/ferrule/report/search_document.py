@@ -228,7 +228,7 @@ class SearchDocument(Document):
             yield Text(self._sentence(), items=tuple(self._least()))
         if self.measured:
             items = [f"{name} {value:,.6g} of {self.budget[name]:,.6g}" for name, value in self.measured.items()]
-            yield Text(joined(*items), "built and run", State.GOOD)
+            yield Text(joined(*items), "built and run")
 
     def _least(self) -> Iterator[str]:
         """Yield the least that any setting takes of what the budget names."""

@@ -17,6 +17,7 @@ from ferrule.report.picture import EnvironmentPart
 _Document = TypeVar("_Document", bound=Document)
 
 _PACKAGES = (
+    "ai-edge-quantizer",
     "cffi",
     "flatbuffers",
     "msgspec",
