@@ -184,6 +184,33 @@ def test_float_model(folder: Path) -> None:
         ferrule.evaluate(network, "x.npy", "y.npy", float_model=network)
 
 
+def test_samples_with_another_label_than_by_the_float_model(folder: Path) -> None:
+    network, floating = small_networks.dense(), small_networks.float_dense()
+    x, y = np.load(folder / "x.npy"), np.load(folder / "y.npy")
+    done = ferrule.evaluate(network, "x.npy", "y.npy", float_model=floating)
+    part = done.document.float_model
+    assert part is not None
+    real = answers_of(floating, network.inputs[0].dequantize(x)).astype(np.float64)
+    own = network.outputs[0].dequantize(done.outputs[0]).astype(np.float64)
+    theirs, mine = real.argmax(axis=1), own.argmax(axis=1)
+    places = np.flatnonzero(theirs != mine)
+    assert part.flips == len(places) > 0
+    margins = {int(each): real[each, theirs[each]] - real[each, mine[each]] for each in places}
+    assert [each.index for each in part.flipped] == sorted(margins, key=lambda each: -margins[each])[:20]
+    for each in part.flipped:
+        index = each.index
+        assert (each.expected, each.float_label, each.label) == (str(y[index]), str(theirs[index]), str(mine[index]))
+        assert each.float_margin == pytest.approx(margins[index], rel=1e-5)
+        assert each.margin == pytest.approx(own[index, mine[index]] - own[index, theirs[index]], rel=1e-5)
+        right = {str(mine[index]): "gained", str(theirs[index]): "lost"}
+        assert each.effect == right.get(str(y[index]), "both wrong")
+    unlabelled = ferrule.evaluate(network, "x.npy", float_model=floating).document.float_model
+    assert unlabelled is not None
+    assert [(each.index, each.expected, each.effect) for each in unlabelled.flipped] == [
+        (each.index, "", "") for each in part.flipped
+    ]
+
+
 @pytest.mark.emu
 def test_proof_on_a_board(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network, x = small_networks.dense(), np.load(folder / "x.npy")

@@ -36,6 +36,7 @@ from ferrule.evaluation.request import EvaluationRequest
 from ferrule.evaluation.scoring import (
     by_sequence,
     check_reconstruction,
+    flipped_samples,
     is_numbered,
     output_index,
     scores_of,
@@ -56,6 +57,7 @@ from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import (
     ConfusionPart,
     EvaluationDocument,
+    FlipPart,
     FloatPart,
     LabelPart,
     MetricPart,
@@ -69,6 +71,8 @@ from ferrule.running import RunRequest, compile  # noqa: A004
 from ferrule.running.networks import network_of
 from ferrule.timing.usage import Battery, Rate
 
+_FLIPS = 20
+"""The most samples that are listed whose label differs from the float model's."""
 CONFUSION_LABELS = 40
 """The most labels for which a confusion matrix is made unasked."""
 
@@ -358,9 +362,9 @@ class _Scorer:
             self.network, other, self.data, reopen, self.request.run.progress, reconstructed=self.reconstructed
         )
         its = replace(self, network=other)
-        agreement = None
+        agreement, flips = None, None
         if not self.request.reconstructs and (scored is None or self._computed(scored) & OF_CLASSES):
-            agreement = self._agreement(other, mine, predictions)
+            agreement, flips = self._agreement(other, mine, predictions, scored)
         part = FloatPart(
             model=_model_part(other),
             metrics=its.metric_parts(predictions, its.scored(predictions)),
@@ -369,11 +373,15 @@ class _Scorer:
                 in_real_numbers(self.network.outputs, mine.outputs), in_real_numbers(other.outputs, predictions.outputs)
             ),
             inputs=source,
+            flips=None if flips is None else len(flips),
+            flipped=() if flips is None else tuple(flips[:_FLIPS]),
         )
         return part, predictions.path
 
-    def _agreement(self, other: Network, mine: Predictions, its: Predictions) -> float | None:
-        """Return the share of samples for which both predict the same class.
+    def _agreement(
+        self, other: Network, mine: Predictions, its: Predictions, scored: Scored | None
+    ) -> tuple[float | None, list[FlipPart] | None]:
+        """Return the share of samples for which both predict the same class, and the other samples.
 
         None if their outputs differ in size, or no sample has outputs without a NaN in both.
         """
@@ -382,10 +390,14 @@ class _Scorer:
             for network, each in ((self.network, mine), (other, its))
         ]
         if tables[0].shape != tables[1].shape:
-            return None
-        one, two = (Scored(scores=table, labels=np.zeros(len(table), np.int64)).predicted() for table in tables)
+            return None, None
+        one, two = (Scored(scores=table, labels=np.zeros(len(table), np.int64)) for table in tables)
         known = ~(np.isnan(tables[0]).any(axis=1) | np.isnan(tables[1]).any(axis=1))  # a class needs an order
-        return float(np.mean((one == two) & known)) if known.any() else None
+        if not known.any():
+            return None, None
+        expected = None if scored is None or not scored.are_classes else scored.expected()
+        flips = flipped_samples(one, two, expected, self.data.classes, mine.names)
+        return float(np.mean((one.predicted() == two.predicted()) & known)), flips
 
 
 def _evidence(

@@ -12,7 +12,7 @@ from ferrule.budget import Resource, afford
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.metrics import Scored, name_of
 from ferrule.graph import Array, TensorInfo
-from ferrule.report.evaluation_document import WorstPart
+from ferrule.report.evaluation_document import FlipPart, WorstPart
 
 _SCORE_BYTES = 12
 """What a score takes, twice as float32 and compared with others."""
@@ -143,6 +143,31 @@ def worst_samples(scored: Scored, classes: Sequence[str], names: Sequence[str], 
         score = float(scores[index]) if np.isfinite(scores[index]) else None
         parts.append(WorstPart(index=index, name=names[index], expected=wanted, predicted=found, score=score))
     return tuple(parts)
+
+
+def flipped_samples(
+    mine: Scored, its: Scored, expected: Array | None, classes: Sequence[str], names: Sequence[str]
+) -> list[FlipPart]:
+    """Return the samples whose predicted class differs between two models, by the margin of the second, largest first.
+
+    Samples with a NaN in a score of either have no class. `expected` has the classes of the labels; None without.
+    """
+    own, other = mine.predicted(), its.predicted()
+    ordered = ~(np.isnan(mine.scores).any(axis=1) | np.isnan(its.scores).any(axis=1))
+    places = np.flatnonzero((own != other) & ordered)
+    margins = _margins(its, own, other), _margins(mine, other, own)
+    return [
+        FlipPart(
+            index=index,
+            name=names[index],
+            expected="" if expected is None else name_of(int(expected[index]), classes),
+            float_label=name_of(int(other[index]), classes),
+            label=name_of(int(own[index]), classes),
+            float_margin=float(margins[0][index]),
+            margin=float(margins[1][index]),
+        )
+        for index in places[_worst_first(margins[0][places])].tolist()
+    ]
 
 
 def _worst_first(values: Array) -> Array:

@@ -19,6 +19,7 @@ from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.sections import (
     Align,
+    Cell,
     Column,
     Conclusion,
     Facts,
@@ -220,6 +221,30 @@ class WorstPart:
 
 
 @frozen
+class FlipPart:
+    """A sample for which the two models predict different labels."""
+
+    index: int
+    name: str
+    expected: str
+    """Empty without labels."""
+    float_label: str
+    label: str
+    float_margin: float
+    """By how much the float model's score for its label beats that for the other label, in real units."""
+    margin: float
+    """The same of this model, for its own label."""
+
+    @property
+    def effect(self) -> str:
+        """Whether this model is right where the float model is not, or the other way round; empty without labels."""
+        if not self.expected:
+            return ""
+        right = self.label == self.expected, self.float_label == self.expected
+        return {(True, False): "gained", (False, True): "lost"}.get(right, "both wrong")
+
+
+@frozen
 class FloatPart:
     """The same evaluation of the model in float32."""
 
@@ -231,6 +256,39 @@ class FloatPart:
     """The largest difference of an output in real units; None if the outputs have other shapes."""
     inputs: str = ""
     """Where its inputs come from: "the data", or "the quantised inputs, dequantised"."""
+    flips: int | None = None
+    """The number of samples for which the models predict different labels; None without labels to predict."""
+    flipped: tuple[FlipPart, ...] = ()
+    """Of these, those with the largest margins of the float model, at most 20."""
+
+    @property
+    def flip_table(self) -> Table | None:
+        """The samples that flipped; None if there are none."""
+        if not self.flipped:
+            return None
+        rows = [
+            (
+                each.name,
+                each.expected,
+                each.float_label,
+                each.label,
+                f"{each.float_margin:.4g}",
+                f"{each.margin:.4g}",
+                Cell(each.effect, State.WARN if each.effect == "lost" else None) if each.effect else None,
+            )
+            for each in self.flipped
+        ]
+        title = f"{plural(self.flips or 0, 'sample')} with another label than by the float model"
+        if (self.flips or 0) > len(rows):
+            title += f", the {len(rows)} with the largest margins of it"
+        columns = (
+            *names("sample"),
+            Column("expected", Align.NAME, sparse=True),
+            *names("float model", "this model"),
+            *numbers("float margin", "margin"),
+            Column("effect", sparse=True),
+        )
+        return Table(title, columns, rows)
 
     @property
     def text(self) -> str:
@@ -348,6 +406,7 @@ class EvaluationDocument(Document):
             yield Measure(metric.name, metric.value, "metric", better=metric.better, interval=interval)
         if self.float_model is not None:
             yield Measure("agreement with float32", self.float_model.agreement, "metric", better="higher")
+            yield Measure("flipped samples", self.float_model.flips, "metric")
         if self.proof is not None:
             yield Measure("proof", self.proof.verdict.value)
             yield from self.proof.report.measures()
@@ -441,6 +500,7 @@ class EvaluationDocument(Document):
             yield Text(model.text, f"float model {model.model.name}")
             metrics = metrics_table("metrics of the model in float32", model.metrics)
             yield Part("Against the model in float32", (metrics,), only=Only.PAGES)
+            yield from filter(None, [part("Flipped samples", model.flip_table)])
         for path in self.paths:
             samples, seconds = plural(path.samples, "sample"), f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
             yield Text(f"{samples} by {path.where}: {seconds}", "ran")
