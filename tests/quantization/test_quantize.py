@@ -105,9 +105,37 @@ def test_what_has_no_integers_stays_in_float_by_name(tmp_path: Path) -> None:
     network.set_outputs([network.add_fully_connected_layer(sine, random(4, 16), random(4), name="y")])
     done = ferrule.quantize(network, str(samples(network, tmp_path)))
     (left,) = done.floats
-    assert (left.name, left.type) == ("sine", "SIN")
-    assert "int8" in left.reason
+    assert (left.name, left.type, left.reason) == ("sine", "SIN", "SIN has no integer kernel")
     assert types(done)[1:3] == ["DEQUANTIZE float32", "SIN float32"]
+
+
+def test_a_kernel_for_the_other_type_is_named(tmp_path: Path) -> None:
+    """The library quantises DIV to int16, for which there is no kernel; the layer stays in float32."""
+    network = ferrule.Network("quotient")
+    network.add_input(ferrule.TensorInfo("x", (1, 16), FLOAT32))
+    dense = network.add_fully_connected_layer("x", random(16, 16), random(16), name="dense")
+    above = network.add_constant_array("c", np.abs(random(1, 16)) + np.float32(1))
+    quotient = network.add_div_layer(
+        above, network.add_add_layer(network.add_mul_layer(dense, dense), above), name="div"
+    )
+    network.set_outputs([network.add_fully_connected_layer(quotient, random(4, 16), random(4), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), scheme="int16")
+    assert [(each.name, each.reason) for each in done.floats] == [
+        ("div", "DIV has no kernel for int16, but one for int8")
+    ]
+    assert ferrule.quantize(network, str(samples(network, tmp_path))).floats == ()
+
+
+def test_layers_that_need_one_quantisation_or_narrow_constants(tmp_path: Path) -> None:
+    network = ferrule.Network("alike")
+    network.add_input(ferrule.TensorInfo("x", (1, 4, 4, 8), FLOAT32))
+    first = network.add_conv2d_layer("x", random(8, 1, 1, 8), random(8), name="first")
+    prelu = network.add_prelu_layer(first, random(1, 1, 8), name="prelu")
+    most = network.add_reduce_max_layer(prelu, axes=(1, 2), name="most")
+    network.set_outputs([network.add_fully_connected_layer(most, random(4, 8), random(4), name="y")])
+    data = str(samples(network, tmp_path))
+    assert ferrule.quantize(network, data).floats == ()
+    assert [each.name for each in ferrule.quantize(network, data, scheme="int16").floats] == ["most"]
 
 
 def test_models_that_cannot_be_quantised(tmp_path: Path) -> None:

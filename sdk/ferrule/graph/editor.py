@@ -12,7 +12,7 @@ from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Layer
 from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
-from ferrule.graph.tensor import Tensor
+from ferrule.graph.tensor import Array, Tensor
 
 
 class GraphEditor(Lookup):
@@ -78,6 +78,17 @@ class GraphEditor(Lookup):
         self._unchanged = None
         self._tensors[tensor.info.name] = tensor
         self._names.add(tensor.info.name)
+
+    def initial(self, source: str) -> Array:
+        """Return the value after a reset of the state whose old value is a tensor; StopIteration if there is none."""
+        return next(state.initial for state in self._states if state.source == source)
+
+    def set_state(self, tensor: Tensor, initial: Array) -> None:
+        """Replace the tensor with the old value of a state, and the value after a reset, of its shape and type."""
+        self.set_tensor(tensor)
+        self._states = tuple(
+            replace(state, initial=initial) if state.source == tensor.info.name else state for state in self._states
+        )
 
     def add_layer(self, layer: Layer, *, before: str | None = None, behind: str | None = None) -> None:
         """Add a layer before or after another one, by default at the end; ModelError if its name is taken."""

@@ -16,6 +16,7 @@ from ferrule.formats import load, to_tflite
 from ferrule.graph import LayerType
 from ferrule.interface import name_of
 from ferrule.network import Network
+from ferrule.quantization.biases import without_large_biases
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Range
 from ferrule.scratch import ScratchFolder
@@ -52,7 +53,7 @@ def with_integers(
     limits = {name: (range_.quantizable.low, range_.quantizable.high) for name, range_ in ranges.items()}
     with ScratchFolder() as scratch:
         folder = scratch.path
-        (folder / "model.tflite").write_bytes(to_tflite(network))
+        (folder / "model.tflite").write_bytes(to_tflite(without_large_biases(network, ranges, precisions)))
         request = {"layers": layers, "ends": ends, "ranges": limits}
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         try:

@@ -20,11 +20,12 @@ from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
 from ferrule.network.rounding import with_rounding
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.quantization.biases import with_representable_biases
 from ferrule.quantization.folding import folded
 from ferrule.quantization.library import check_installed, with_integers
 from ferrule.quantization.losses import layer_losses
 from ferrule.quantization.observation import observed_ranges
-from ferrule.quantization.own import CONVERSIONS, with_names, with_own_integers
+from ferrule.quantization.own import CONVERSIONS, is_float, refused, with_names, with_own_integers
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import Range, RangeRule
 from ferrule.report.base import part_of
@@ -101,7 +102,8 @@ class FloatForm:
         self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
     ) -> tuple[Network, dict[str, str]]:
         """Return the network with the precisions of the layers of `normal`, and why layers stay in float, by tensor."""
-        integers = with_integers(self.normal, ranges, own, io=io)
+        asked = dict(own) | dict.fromkeys(refused(self.normal, ranges, own), Precision.FLOAT)
+        integers = with_representable_biases(with_integers(self.normal, ranges, asked, io=io), self.normal)
         by_tensor = {name: own[layer.name] for layer in self.normal.layers for name in layer.outputs}
         integers, reasons = with_own_integers(integers, ranges, by_tensor)
         integers.validate()
@@ -213,6 +215,6 @@ def _float_layers(network: Network, names: Mapping[str, str], reasons: Mapping[s
     """Yield the layers that compute in float32, by their names in the float model, which `names` has by tensor."""
     for layer in network.layers:
         tensor = layer.outputs[0]
-        if layer.type not in CONVERSIONS and network.info(tensor).dtype is DataType.FLOAT32:
+        if layer.type not in CONVERSIONS and is_float(network, layer):
             name = names.get(tensor, layer.name)
             yield FloatLayerPart(name=name, type=str(layer.type), reason=reasons.get(tensor, ""))

@@ -17,6 +17,7 @@ from ferrule.network.copying import network_of
 from ferrule.progress import Progress, Step
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Histogram, Range, RangeRule
+from ferrule.quantization.recurrent import cells
 
 _CHUNK_BYTES = 1 << 26
 """The values that are held at a time."""
@@ -48,11 +49,19 @@ def observed_ranges(
     if not len(data):
         raise InputError("the data has no sample, expected at least one")
     found: dict[str, Range] = {}
+    kept: dict[str, Range] = {}
+    states: dict[str, Array] = {}
+    done = 0
     for values, labels in _values(network, data, progress, "observing the ranges of tensors"):
         for name, array in values.items():
             _check_finite(network, name, array, labels, names)
             range_ = Range.spanning(float(array.min()), float(array.max()))
             found[name] = range_.joined(found[name]) if name in found else range_
+        begins = beginnings(data, range(done, done + len(labels)))
+        done += len(labels)
+        for name, range_ in cells(network, values, begins, states).items():
+            kept[name] = range_.joined(kept.get(name, range_))
+    found |= kept
     if not rule.needs_counts:
         return found
     histograms = {name: Histogram(range_) for name, range_ in found.items()}
@@ -61,7 +70,7 @@ def observed_ranges(
             histograms[name].add(array)
     return {
         name: histogram.chosen(rule, _precision(network, name, precisions)) for name, histogram in histograms.items()
-    }
+    } | kept
 
 
 def _precision(graph: Graph, tensor: str, precisions: Mapping[str, Precision]) -> Precision:

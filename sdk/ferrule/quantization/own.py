@@ -8,20 +8,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Tensor, TensorInfo
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Tensor, TensorInfo
 from ferrule.graph.assembly import assemble
-from ferrule.graph.tensor import constant, renamed
+from ferrule.graph.lookup import Lookup
+from ferrule.graph.tensor import constant, read_only, renamed
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.interpreter import operator_of
 from ferrule.operators.operator import Operands
-from ferrule.quantization.precision import Precision
+from ferrule.quantization import recurrent
+from ferrule.quantization.precision import SCHEMES, Precision
 from ferrule.quantization.ranges import Range
 
 CONVERSIONS = frozenset({LayerType.QUANTIZE, LayerType.DEQUANTIZE})
+_NARROW = DataType.INT8
+"""The type of constants of layers that have them in int8 beside int16, such as PRELU."""
+_PROBE = Quantization.of(1 / 64)
+"""A quantisation that each integer kernel takes which takes any."""
+_FIXED: Mapping[LayerType, Quantization] = {LayerType.ZEROS_LIKE: Quantization.of(1.0)}
+"""The output's quantisation of layers that write the integer 0, whatever the zero point."""
+_Prepared = tuple[list[Tensor | None], list[TensorInfo]]
+"""The inputs and outputs of a layer of integers, by the names of those in float32."""
 
 
 def with_own_integers(
@@ -35,19 +45,48 @@ def with_own_integers(
     for layer in editor.layers():
         name = layer.outputs[0]
         precision = precisions.get(name, Precision.FLOAT)
-        if layer.type in CONVERSIONS or editor.info(name).dtype is not DataType.FLOAT32:
+        if layer.type in CONVERSIONS or not is_float(editor, layer):
             continue
         if precision is Precision.FLOAT:
             reasons[name] = "it is kept in float32"
             continue
-        try:
-            made |= _Conversion(editor, ranges, precision).convert(layer)
-        except FerruleError as error:
-            reasons[name] = str(error)
+        conversion = _Conversion(editor, ranges, precision)
+        refusal = conversion.refusal(layer)
+        if refusal is None:
+            made |= conversion.convert(layer)
+        else:
+            reasons[name] = refusal
     _remove_conversions(editor)
     graph = editor.finish()
     floats = {tensor.info.name for tensor in graph.tensors}
     return network_of(with_names(graph, {old: new for old, new in made.items() if new not in floats})), reasons
+
+
+def is_float(graph: Lookup, layer: Layer) -> bool:
+    """Return whether a layer reads or writes float32."""
+    names = (*layer.present_inputs, *layer.outputs)
+    return any(graph.info(name).dtype is DataType.FLOAT32 for name in names)
+
+
+def refused(network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision]) -> frozenset[str]:
+    """Return the names of layers of a float network whose operators have no kernel for the integers wanted.
+
+    Those that sum products are not among them: their constants have types of their own.
+    """
+    editor, found = GraphEditor(network), set[str]()
+    for layer in network.layers:
+        precision = precisions[layer.name]
+        if precision is Precision.FLOAT or operator_of(layer.type).weighted:
+            continue
+        if _Conversion(editor, ranges, precision).refusal(layer) is not None:
+            found.add(layer.name)
+    return frozenset(found)
+
+
+def _symmetric(data: Array) -> Quantization:
+    """Return the quantisation of a constant to int8 without a zero point."""
+    reach = float(np.max(np.abs(data))) or 1.0
+    return Quantization.of(reach / 127)
 
 
 def with_names(graph: Graph, names: Mapping[str, str]) -> Graph:
@@ -69,7 +108,11 @@ def with_names(graph: Graph, names: Mapping[str, str]) -> Graph:
         layers=map(of, graph.layers),
         tensors={name_of(each.info): renamed(each, name_of(each.info)) for each in graph.tensors},
         states=[
-            replace(state, source=given.get(state.source, state.source), result=given.get(state.result, state.result))
+            replace(
+                state,
+                source=given.get(state.source, state.source),
+                result=given.get(state.result, state.result),
+            )
             for state in graph.states
         ],
     )
@@ -89,36 +132,135 @@ class _Conversion:
         Raises:
             FerruleError: there is no such operator for integers; the message says why.
         """
+        return self._place(layer, *self.prepared(layer))
+
+    def refusal(self, layer: Layer) -> str | None:
+        """Return why there is no integer form of a layer, in words for users; None if there is one."""
+        try:
+            self.prepared(layer)
+        except FerruleError as error:
+            kernels = [each for each in SCHEMES if self._has_kernel(layer, each)]
+            if self._precision in kernels:
+                return str(error)
+            if kernels:
+                return f"{layer.type} has no kernel for {self._precision}, but one for {kernels[0]}"
+            return f"{layer.type} has no integer kernel"
+        return None
+
+    def prepared(self, layer: Layer) -> _Prepared:
+        """Return the inputs and outputs of a layer of integers; raises as `convert`.
+
+        A layer may need one quantisation for all tensors, or int8 constants beside int16.
+        """
         operator = operator_of(layer.type)
+        if layer.type in recurrent.KEPT:
+            return self._with_states(layer)
         keeps = operator.moves or operator.descriptor is ExtremumDescriptor
-        common = self._common(layer) if keeps else None
-        inputs = [None if name is None else self._input(name, common) for name in layer.inputs]
+        common = self._common(layer)
+        refused: FerruleError | None = None
+        for quantization, constants in ((common, None), (None, None), (None, _NARROW))[0 if keeps else 1 :]:
+            try:
+                return self._accepted(layer, quantization, constants)
+            except FerruleError as error:
+                refused = refused or error
+        if not keeps:
+            try:
+                return self._accepted(layer, common, None)
+            except FerruleError:
+                pass
+        assert refused is not None
+        raise refused
+
+    def _with_states(self, layer: Layer) -> _Prepared:
+        """Return the inputs and outputs of a layer that keeps states; raises as `convert`."""
+        editor, kept = self._editor, recurrent.KEPT[layer.type]
+        for position, output in kept.items():
+            source, result = str(layer.inputs[position]), layer.outputs[output]
+            if len(editor.consumers(source)) != 1 or editor.consumers(result):
+                raise UnsupportedError(f"another layer reads the state '{source}', expected this layer alone")
+        tensors = [None if name is None else editor.tensor(name) for name in layer.inputs]
+        data = self._input(str(layer.inputs[0]), None, None)
+        infos = (data.info, *(None if tensor is None else tensor.info for tensor in tensors[1:]))
+        operands = Operands(infos, outputs=tuple(map(editor.info, layer.outputs)))
+        constants = [None if tensor is None else tensor.data for tensor in tensors]
+        ranges = [self._range(name) for name in layer.outputs]
+        types = recurrent.integers_of(layer, operands, constants, ranges, self._precision)
+        inputs: list[Tensor | None] = [data]
+        for position, tensor in enumerate(tensors[1:], 1):
+            if tensor is None:
+                inputs.append(None)
+                continue
+            dtype, quantization = types[position]
+            info = replace(tensor.info, dtype=dtype, quantization=quantization)
+            integers = recurrent.stored(tensor, dtype, quantization)
+            inputs.append(Tensor(info) if integers is None else constant(info, integers))
+        of_output = {0: types[-1]} | {output: types[position] for position, output in kept.items()}
+        outputs = [
+            replace(editor.info(name), dtype=of_output[index][0], quantization=of_output[index][1])
+            for index, name in enumerate(layer.outputs)
+        ]
+        self._check(layer, inputs, outputs)
+        return inputs, outputs
+
+    def _has_kernel(self, layer: Layer, precision: Precision) -> bool:
+        """Return whether the operator of a layer has a kernel for integers, whatever their ranges."""
+        if layer.type in recurrent.KEPT:
+            return layer.type is not LayerType.SVDF or precision is Precision.INT8
+        probe = _Conversion(self._editor, self._ranges, precision)
+        for constants in (None, _NARROW):
+            try:
+                probe._accepted(layer, _PROBE, constants)
+            except FerruleError:
+                continue
+            return True
+        return False
+
+    def _accepted(self, layer: Layer, common: Quantization | None, constants: DataType | None) -> _Prepared:
+        """Return the inputs and outputs with a quantisation for all, or with their own; raises as `convert`."""
+        operator = operator_of(layer.type)
+        inputs = [None if name is None else self._input(name, common, constants) for name in layer.inputs]
         outputs = [
             replace(
                 self._editor.info(name),
-                name=f"{name}_integer",
                 dtype=self._precision.dtype,
-                quantization=common or operator.prescribed.get(self._precision.dtype) or self._quantization(name),
+                quantization=_FIXED.get(layer.type)
+                or operator.prescribed.get(self._precision.dtype)
+                or common
+                or self._quantization(name),
             )
+            if self._is_real(name)
+            else self._editor.info(name)
             for name in layer.outputs
         ]
-        infos = tuple(None if tensor is None else tensor.info for tensor in inputs)
+        self._check(layer, inputs, outputs)
+        return inputs, outputs
+
+    def _check(self, layer: Layer, inputs: Sequence[Tensor | None], outputs: Sequence[TensorInfo]) -> None:
+        operator, infos = operator_of(layer.type), tuple(None if tensor is None else tensor.info for tensor in inputs)
         operands = Operands(infos, outputs=tuple(outputs), rounding=layer.rounding)
         operator.accept(layer.descriptor, operands)
-        operator.check_values(
-            layer.descriptor, operands, [None if tensor is None else tensor.data for tensor in inputs]
-        )
-        return self._place(layer, inputs, outputs)
+        data = [None if tensor is None else tensor.data for tensor in inputs]
+        operator.check_values(layer.descriptor, operands, data)
 
     def _place(self, layer: Layer, inputs: Sequence[Tensor | None], outputs: Sequence[TensorInfo]) -> dict[str, str]:
         editor = self._editor
+        for position, output in recurrent.KEPT.get(layer.type, {}).items():  # states keep their names
+            state = inputs[position]
+            assert state is not None
+            editor.set_state(state, read_only(state.info.quantize(editor.initial(state.info.name))))
+            editor.set_tensor(Tensor(outputs[output]))
         names = [self._read(*each, before=layer.name) for each in zip(layer.inputs, inputs, strict=True)]
-        results = [self._added(Tensor(info)) for info in outputs]
-        editor.replace_layer(replace(layer, inputs=tuple(names), outputs=tuple(results)))
-        for stored, name in zip(results, layer.outputs, strict=True):
+        results = {
+            info.name: self._added(Tensor(replace(info, name=f"{info.name}_integer")))
+            for info in outputs
+            if self._is_real(info.name)
+        }
+        kept = tuple(results.get(name, name) for name in layer.outputs)
+        editor.replace_layer(replace(layer, inputs=tuple(names), outputs=kept))
+        for name, stored in results.items():
             back = Layer(editor.fresh(f"{name}_back"), LayerType.DEQUANTIZE, DequantizeDescriptor(), (stored,), (name,))
             editor.add_layer(back, behind=layer.name)
-        return dict(zip(results, layer.outputs, strict=True))
+        return {stored: name for name, stored in results.items()}
 
     def _read(self, name: str | None, wanted: Tensor | None, *, before: str) -> str | None:
         """Return the name of a tensor in the form that a layer is to read, which is added if it is not there yet."""
@@ -128,7 +270,7 @@ class _Conversion:
         source = self._source(name)
         if source is not None and editor.info(source) == replace(wanted.info, name=source):
             return source
-        stored = self._added(wanted)
+        stored = self._added(renamed(wanted, f"{name}_integer"))
         if not wanted.is_constant:
             convert = Layer(
                 editor.fresh(f"{stored}_from"), LayerType.QUANTIZE, QuantizeDescriptor(), (source or name,), (stored,)
@@ -151,11 +293,12 @@ class _Conversion:
 
     def _common(self, layer: Layer) -> Quantization:
         """Return the quantisation of all tensors of a layer that keeps it: that of its data, if they have the same."""
-        data = [name for name in layer.present_inputs if self._is_real(name)]
-        found = {self._stored(name) for name in data if not self._editor.tensor(name).is_constant}
+        data = [name for name in (*layer.present_inputs, *layer.outputs) if self._is_real(name)]
+        given = [name for name in data if name in layer.present_inputs]
+        found = {self._stored(name) for name in given if not self._editor.tensor(name).is_constant}
         if len(found) == 1 and None not in found:
             return found.pop()  # type: ignore[return-value] # it is not None
-        return self._range(*data, *layer.outputs).quantization(self._precision)
+        return self._range(*data).quantization(self._precision)
 
     def _is_real(self, name: str) -> bool:
         return self._editor.info(name).dtype is DataType.FLOAT32
@@ -166,13 +309,16 @@ class _Conversion:
         info = None if source is None else self._editor.info(source)
         return info.quantization if info is not None and info.dtype is self._precision.dtype else None
 
-    def _input(self, name: str, common: Quantization | None) -> Tensor:
-        """Return an input as the layer is to read it: the tensor itself, or one that may have to be added."""
+    def _input(self, name: str, common: Quantization | None, constants: DataType | None) -> Tensor:
+        """Return an input as the layer is to read it, by its own name; constants may have a type of their own."""
         tensor = self._editor.tensor(name)
         if not self._is_real(name):
             return tensor
+        dtype = self._precision.dtype
         quantization = common or self._stored(name) or self._quantization(name)
-        info = replace(tensor.info, name=f"{name}_integer", dtype=self._precision.dtype, quantization=quantization)
+        if constants is not None and tensor.data is not None:
+            dtype, quantization = constants, _symmetric(tensor.data)
+        info = replace(tensor.info, dtype=dtype, quantization=quantization)
         if tensor.data is None:
             return Tensor(info)
         return constant(info, info.quantize(tensor.data))
