@@ -13,7 +13,7 @@ from pathlib import Path
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.formats import load, to_tflite
-from ferrule.graph import LayerType
+from ferrule.graph import Layer, LayerType
 from ferrule.interface import name_of
 from ferrule.network import Network
 from ferrule.quantization.biases import without_large_biases
@@ -42,7 +42,7 @@ def with_integers(
     layers = [
         (_scope(layer.outputs), _NAMES.get(layer.type, str(layer.type)), precisions[layer.name].bits)
         for layer in network.layers
-        if precisions[layer.name] is not Precision.FLOAT
+        if precisions[layer.name] is not Precision.FLOAT and _is_read(network, layer)
     ]
     ends = [
         (_scope((info.name,)), kind, io.bits)
@@ -66,6 +66,12 @@ def with_integers(
                 hint=f"a layer that it names can stay in float32: {name_of('keep')}",
             ) from error
         return load((folder / "result.tflite").read_bytes(), network.name)
+
+
+def _is_read(network: Network, layer: Layer) -> bool:
+    """Return whether each output of a layer has a reader; the library leaves one without in float32, and only that."""
+    handed_out = {info.name for info in network.results}
+    return all(name in handed_out or network.consumers(name) for name in layer.outputs)
 
 
 def check_installed() -> None:

@@ -30,6 +30,8 @@ _PROBE = Quantization.of(1 / 64)
 """A quantisation that each integer kernel takes which takes any."""
 _FIXED: Mapping[LayerType, Quantization] = {LayerType.ZEROS_LIKE: Quantization.of(1.0)}
 """The output's quantisation of layers that write the integer 0, whatever the zero point."""
+_CENTRED = frozenset({LayerType.ADD_N})
+"""Layers whose zero point has to be 0: the sum of TensorFlow Lite Micro starts with minus the zero point."""
 _Prepared = tuple[list[Tensor | None], list[TensorInfo]]
 """The inputs and outputs of a layer of integers, by the names of those in float32."""
 
@@ -155,7 +157,7 @@ class _Conversion:
         operator = operator_of(layer.type)
         if layer.type in recurrent.KEPT:
             return self._with_states(layer)
-        keeps = operator.moves or operator.descriptor is ExtremumDescriptor
+        keeps = operator.moves or operator.descriptor is ExtremumDescriptor or layer.type in _CENTRED
         common = self._common(layer)
         refused: FerruleError | None = None
         for quantization, constants in ((common, None), (None, None), (None, _NARROW))[0 if keeps else 1 :]:
@@ -296,7 +298,11 @@ class _Conversion:
         data = [name for name in (*layer.present_inputs, *layer.outputs) if self._is_real(name)]
         given = [name for name in data if name in layer.present_inputs]
         found = {self._stored(name) for name in given if not self._editor.tensor(name).is_constant}
-        if len(found) == 1 and None not in found:
+        if layer.type in _CENTRED:
+            range_ = self._range(*data).quantizable
+            return Quantization.of(max(-range_.low, range_.high) / 127)
+        within = operator_of(layer.type).moves or self._range(*given) == self._range(*data)
+        if len(found) == 1 and None not in found and within:
             return found.pop()  # type: ignore[return-value] # it is not None
         return self._range(*data).quantization(self._precision)
 
