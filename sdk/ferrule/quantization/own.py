@@ -30,8 +30,8 @@ _PROBE = Quantization.of(1 / 64)
 """A quantisation that each integer kernel takes which takes any."""
 _FIXED: Mapping[LayerType, Quantization] = {LayerType.ZEROS_LIKE: Quantization.of(1.0)}
 """The output's quantisation of layers that write the integer 0, whatever the zero point."""
-_CENTRED = frozenset({LayerType.ADD_N})
-"""Layers whose zero point has to be 0: the sum of TensorFlow Lite Micro starts with minus the zero point."""
+_CENTRED = frozenset({LayerType.ADD_N, LayerType.CUMSUM})
+"""Layers whose zero point has to be 0: their sums start with minus the zero point in TensorFlow Lite Micro."""
 _Prepared = tuple[list[Tensor | None], list[TensorInfo]]
 """The inputs and outputs of a layer of integers, by the names of those in float32."""
 
