@@ -25,6 +25,8 @@ ROWS = ("backends", "codegen/acl", "formats")
 """The packages with a row for each operator, which says how it is read, written or computed; the latter may be code."""
 OTHERS = {
     "optimizer/simplify/rectifiers.py": "it replaces a pattern of layers by a PRELU",
+    "quantization/folding.py": "what each type that is affine by channels does with its constant",
+    "quantization/own.py": "how each type that has integers of its own is quantised",
     "runtime/loading.py": "it runs the layers that transfer tensors, each in its own way",
 }
 """The modules outside of them that name more than two layer types."""
@@ -32,6 +34,7 @@ OWN_SETS = {
     "backends/ethos_u/known_differences.py": "the arithmetic of the NPU that saturates",
     "backends/ethos_u/tables.py": "the layers that Vela compiles to tables",
     "backends/gpu_acc/workloads/rows.py": "an argument of its kernel",
+    "formats/onnx/narrowing.py": "the types whose elements have the range of their inputs",
 }
 """The modules with rows that have a set of layer types, which states a fact about their own code."""
 SEEDS = range(4)
