@@ -15,6 +15,7 @@ from ferrule.network.execution import by_name
 from ferrule.operators.interpreter import Observer, run_layer
 from ferrule.progress import Progress, Step
 from ferrule.quantization.own import CONVERSIONS
+from ferrule.quantization.ranges import Range
 from ferrule.report.quantization_document import LossPart
 
 
@@ -124,10 +125,8 @@ def _add(sums: _Sums, info: TensorInfo, real: Array, stored: Array, alone: Array
     else:
         sums.own += float(np.sum((info.dequantize(alone) - exact) ** 2))
     if info.quantization is not None:
-        limits = np.iinfo(info.dtype.numpy)
-        low, high = (info.scale * (limit - info.zero_point) for limit in (limits.min, limits.max))
-        half = info.scale / 2
-        sums.saturated += int(np.sum((exact < low - half) | (exact > high + half)))
+        whole, half = Range.represented(info), info.scale / 2
+        sums.saturated += int(np.sum((exact < whole.low - half) | (exact > whole.high + half)))
         sums.lowest, sums.highest = min(sums.lowest, stored.min()), max(sums.highest, stored.max())
 
 

@@ -12,7 +12,8 @@ from ferrule._version import VERSION
 from ferrule.budget import begun
 from ferrule.codegen.digest import digest
 from ferrule.errors import FerruleError
-from ferrule.evaluation.data import DataSet, DataSettings, open_data
+from ferrule.evaluation.data import DataSet, DataSettings
+from ferrule.evaluation.request import EvaluationRequest
 from ferrule.formats import ModelFile, load, to_tflite
 from ferrule.graph import DataType, Graph, Rounding, TensorInfo
 from ferrule.interface import name_of
@@ -84,11 +85,6 @@ class FloatForm:
         return cls(simple=simple, normal=load(to_tflite(simple), network.name))
 
     @property
-    def inputs(self) -> Sequence[TensorInfo]:
-        """The network's inputs."""
-        return self.normal.inputs
-
-    @property
     def outputs(self) -> Sequence[TensorInfo]:
         """The network's outputs."""
         return self.normal.outputs
@@ -152,18 +148,16 @@ def quantize(
     network = network_of(model)
     given = precisions(network, wanted, [Keep.parse(text) for text in keep])
     form = FloatForm.of(network)
-    if not isinstance(data, DataSet):
-        settings = settings or DataSettings()
-        data = open_data(data, None, form.inputs, form.outputs, settings, limit, seed=seed)
+    samples = EvaluationRequest(data=data, settings=settings, limit=limit, seed=seed).opened(form.normal)
     own = carried_over(form.simple, rewritten(network, given, form.simple), form.normal)
-    observed = observed_ranges(form.normal, data, rule, own, form.names, progress)
+    observed = observed_ranges(form.normal, samples, rule, own, form.names, progress)
     progress(Step(phase="quantising the layers"))
     integers, reasons = form.quantized(observed, own, outside)
     result = form.with_own_outputs(integers)
     return QuantizedModel(
         ferrule_version=VERSION,
         model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
-        data=data.part,
+        data=samples.part,
         scheme=wanted,
         io=outside,
         ranges=ranges,
@@ -172,8 +166,8 @@ def quantize(
         float_bytes=_constant_bytes(network),
         integer_bytes=_constant_bytes(result),
         floats=tuple(_float_layers(integers, form.names, reasons)),
-        compared=min(compared, len(data)),
-        losses=layer_losses(integers, form.normal, form.names, data, compared, progress),
+        compared=min(compared, len(samples)),
+        losses=layer_losses(integers, form.normal, form.names, samples, compared, progress),
         environment=environment(),
         network=result,
         float_network=form.normal,

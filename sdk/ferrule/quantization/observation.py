@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -51,21 +51,18 @@ def observed_ranges(
     found: dict[str, Range] = {}
     kept: dict[str, Range] = {}
     states: dict[str, Array] = {}
-    done = 0
-    for values, labels in _values(network, data, progress, "observing the ranges of tensors"):
+    for values, labels, begins in _values(network, data, progress, "observing the ranges of tensors"):
         for name, array in values.items():
             _check_finite(network, name, array, labels, names)
             range_ = Range.spanning(float(array.min()), float(array.max()))
             found[name] = range_.joined(found[name]) if name in found else range_
-        begins = beginnings(data, range(done, done + len(labels)))
-        done += len(labels)
         for name, range_ in cells(network, values, begins, states).items():
             kept[name] = range_.joined(kept.get(name, range_))
     found |= kept
     if not rule.needs_counts:
         return found
     histograms = {name: Histogram(range_) for name, range_ in found.items()}
-    for values, _ in _values(network, data, progress, "counting the values of tensors"):
+    for values, _, _ in _values(network, data, progress, "counting the values of tensors"):
         for name, array in values.items():
             histograms[name].add(array)
     return {
@@ -82,8 +79,8 @@ def _precision(graph: Graph, tensor: str, precisions: Mapping[str, Precision]) -
 
 def _values(
     network: Network, data: DataSet, progress: Progress, phase: str
-) -> Iterator[tuple[dict[str, Array], tuple[str, ...]]]:
-    """Yield the values of all float tensors by name, for some samples at a time, with the samples' names."""
+) -> Iterator[tuple[dict[str, Array], tuple[str, ...], Sequence[bool]]]:
+    """Yield the values of all float tensors by name, of some samples at a time, with their names and which begin."""
     names = observed_tensors(network)
     whole = network_of(network)
     given = {info.name for info in network.inputs}
@@ -95,14 +92,15 @@ def _values(
     with HostRuns(whole) as host:
         for chunk in data.chunks(max(1, _CHUNK_BYTES // max(1, sample_bytes))):
             count = len(chunk.names)
-            answers = host.run(chunk.inputs, beginnings(data, range(done, done + count)))
+            begins = beginnings(data, range(done, done + count))
+            answers = host.run(chunk.inputs, begins)
             values = {info.name: array for info, array in zip(whole.outputs, answers, strict=True)}
             values |= {
                 info.name: array
                 for info, array in zip(network.inputs, chunk.inputs, strict=True)
                 if info.dtype is DataType.FLOAT32
             }
-            yield values, chunk.names
+            yield values, chunk.names, begins
             done += count
             progress(Step(phase=phase, done=done, total=len(data)))
 

@@ -354,10 +354,7 @@ class _Conversion:
         source = self._source(name)
         if source is None:
             raise FerruleError(f"the range of tensor '{name}' was not observed")
-        info = self._editor.info(source)
-        limits = np.iinfo(info.dtype.numpy)
-        low, high = (info.scale * (limit - info.zero_point) for limit in (limits.min, limits.max))
-        return Range.spanning(low, high)
+        return Range.represented(self._editor.info(source))
 
 
 def _remove_conversions(editor: GraphEditor) -> None:

@@ -23,7 +23,7 @@ class Precision(StrEnum):
     @property
     def bits(self) -> int:
         """The bits of an activation."""
-        return {Precision.FLOAT: 32, Precision.INT8: 8, Precision.INT16: 16}[self]
+        return 8 * self.dtype.size_bytes
 
     @property
     def dtype(self) -> DataType:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, Quantization
+from ferrule.graph import Array, Quantization, TensorInfo
 from ferrule.interface import name_of
 from ferrule.quantization.precision import Precision
 
@@ -69,6 +69,13 @@ class Range:
     def spanning(cls, low: float, high: float) -> Range:
         """Return a range that includes 0, as quantisation needs it, since padding and ReLU are exactly 0."""
         return cls(low=min(low, 0.0), high=max(high, 0.0))
+
+    @classmethod
+    def represented(cls, info: TensorInfo) -> Range:
+        """Return the range that a quantised tensor's integers stand for, with one scale."""
+        limits = np.iinfo(info.dtype.numpy)
+        low, high = (info.scale * (limit - info.zero_point) for limit in (limits.min, limits.max))
+        return cls.spanning(low, high)
 
     @property
     def quantizable(self) -> Range:

@@ -55,6 +55,11 @@ class TrialPart:
     """Why it cannot be built; usually empty."""
 
     @property
+    def taken(self) -> dict[str, float | None]:
+        """What it takes of the board, by the budget's names."""
+        return {"flash": self.flash, "ram": self.ram, "ms": self.ms}
+
+    @property
     def text(self) -> str:
         """The setting in few words: how many blocks in a row have which precision."""
         runs = [(name, len(list(group))) for name, group in groupby(self.setting)]
@@ -233,7 +238,7 @@ class SearchDocument(Document):
     def _least(self) -> Iterator[str]:
         """Yield the least that any setting takes of what the budget names."""
         for kind in self.budget:
-            known = [value for each in self.trials if (value := getattr(each, kind)) is not None]
+            known = [value for each in self.trials if (value := each.taken[kind]) is not None]
             if known:
                 yield f"the least planned {kind}: {min(known):,.6g}"
 

@@ -13,12 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.budget import hold
-from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
+from ferrule.formats.onnx.node import GraphRecord, Node
 from ferrule.formats.onnx.normalise import Normalised
+from ferrule.formats.onnx.rewriting import Rewriting
 from ferrule.graph import Array
-from ferrule.graph.names import UniqueNames
-from ferrule.graph.tensor import read_only
 
 _DYNAMIC = "DynamicQuantizeLinear"
 _PRODUCTS: Mapping[str, str] = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
@@ -45,21 +43,9 @@ def without_dynamic(record: GraphRecord, graph: Normalised) -> Normalised:
     return _Rewriting(record, graph).run()
 
 
-class _Rewriting:
+class _Rewriting(Rewriting):
     def __init__(self, record: GraphRecord, graph: Normalised) -> None:
-        self._graph = graph
-        self._constants = dict(graph.constants)
-        self._kept = {value.name for value in record.outputs}
-        for node in graph.nodes:
-            self._kept.update(*map(outer_names, node.graphs.values()))
-        self._readers: dict[str, list[Node]] = {}
-        for node in graph.nodes:
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
-        self._names = UniqueNames([*self._constants, *record.values])
-        for node in graph.nodes:
-            for name in node.outputs:
-                self._names.add(name)
+        super().__init__(record, graph)
         self._numbers: dict[str, str] = {}
         """The float32 tensors of integers: of a DynamicQuantizeLinear, less the zero point, and of products."""
         self._nodes: list[Node] = []
@@ -150,9 +136,3 @@ class _Rewriting:
 
     def _number(self, node: Node, role: str, value: float) -> str:
         return self._constant(node, role, np.array(value, np.float32))
-
-    def _constant(self, node: Node, role: str, data: Array) -> str:
-        name = self._names.take(f"{node.output}_{role}")
-        hold(data.nbytes, f"the constant '{name}'")
-        self._constants[name] = read_only(data)
-        return name

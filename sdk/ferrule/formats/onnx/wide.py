@@ -15,10 +15,10 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.budget import hold
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
-from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
+from ferrule.formats.onnx.node import GraphRecord, Node
 from ferrule.formats.onnx.normalise import Normalised
+from ferrule.formats.onnx.rewriting import Rewriting
 from ferrule.graph import Array
-from ferrule.graph.names import UniqueNames
 from ferrule.graph.real_values import overflowing_floats
 from ferrule.graph.tensor import read_only
 
@@ -51,21 +51,9 @@ def without_wide(record: GraphRecord, graph: Normalised) -> Normalised:
     return _Rewriting(record, graph).run()
 
 
-class _Rewriting:
+class _Rewriting(Rewriting):
     def __init__(self, record: GraphRecord, graph: Normalised) -> None:
-        self._graph = graph
-        self._constants = dict(graph.constants)
-        self._kept = {value.name for value in record.outputs}
-        for node in graph.nodes:
-            self._kept.update(*map(outer_names, node.graphs.values()))
-        self._readers: dict[str, list[Node]] = {}
-        for node in graph.nodes:
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
-        self._names = UniqueNames([*self._constants, *record.values])
-        for node in graph.nodes:
-            for name in node.outputs:
-                self._names.add(name)
+        super().__init__(record, graph)
         self._rounded: dict[str, tuple[str, _Conversion]] = {}
         """By tensor of 16 bits: the float32 tensor of its integers, less the zero point."""
 
@@ -84,7 +72,7 @@ class _Rewriting:
             return None
         if node.source in self._rounded:
             name, conversion = self._rounded[node.source]
-            return [node.made("Mul", (name, self._constant(node, "scale", conversion.scale)), node.output)]
+            return [node.made("Mul", (name, self._constant(node, "scale", conversion.scale.reshape(()))), node.output)]
         data = self._constants.get(node.source)
         conversion_of = None if data is None else self._conversion(node, str(data.dtype))
         if data is None or conversion_of is None:
@@ -111,15 +99,10 @@ class _Rewriting:
         )
         self._rounded[node.output] = name, found
         return [
-            node.made("Div", (node.source, self._constant(node, "scale", found.scale)), steps),
+            node.made("Div", (node.source, self._constant(node, "scale", found.scale.reshape(()))), steps),
             node.made("Round", (steps,), whole),
             node.made("Clip", (whole, low, high), name),
         ]
-
-    def _constant(self, node: Node, role: str, data: Array) -> str:
-        name = self._names.take(f"{node.output}_{role}")
-        self._constants[name] = read_only(data.reshape(()))
-        return name
 
     def _conversion(self, node: Node, type_: str) -> _Conversion | None:
         """Return what a node states; None unless it is constant and of 16 bits."""

@@ -18,8 +18,8 @@ from ferrule._version import VERSION
 from ferrule.budget import begun
 from ferrule.codegen.digest import digest
 from ferrule.errors import FerruleError, InputError
-from ferrule.evaluation.data import DataSet, DataSettings, open_data
-from ferrule.evaluation.evaluate import Evaluation, evaluated
+from ferrule.evaluation.data import DataSet, DataSettings
+from ferrule.evaluation.evaluate import Evaluation
 from ferrule.evaluation.metrics import LOWER
 from ferrule.evaluation.predictions import on_host
 from ferrule.evaluation.request import EvaluationRequest
@@ -130,20 +130,13 @@ def search(
     check_installed()
     network, rule = network_of(model), RangeRule.parse(request.ranges)
     form = FloatForm.of(network)
-    if not isinstance(data, DataSet):
-        data = open_data(
-            data,
-            request.labels,
-            form.inputs,
-            form.outputs,
-            settings or DataSettings(),
-            request.limit,
-            seed=request.seed,
-        )
-    if len(data) < 4:
-        raise InputError(f"{data.part.source} has {len(data)} samples, expected at least 4: half of them choose")
-    chosen, others = _halves(data, request.seed)
-    metric = request.metric or ("accuracy" if data.labels is not None else "")
+    samples = EvaluationRequest(
+        data=data, labels=request.labels, settings=settings, limit=request.limit, seed=request.seed
+    ).opened(form.normal)
+    if len(samples) < 4:
+        raise InputError(f"{samples.part.source} has {len(samples)} samples, expected at least 4: half of them choose")
+    chosen, others = _halves(samples, request.seed)
+    metric = request.metric or ("accuracy" if samples.labels is not None else "")
     everything = {layer.name: Precision.INT8 for layer in form.normal.layers}
     ranges = observed_ranges(form.normal, chosen, rule, everything, form.names, request.progress)
     subject = Subject(
@@ -161,7 +154,7 @@ def search(
     return FoundModel(
         ferrule_version=VERSION,
         model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
-        data=data.part,
+        data=samples.part,
         board=request.job.load_board().name,
         budget=request.budget.limits,
         metric=metric,
@@ -236,13 +229,9 @@ def objectives(trial: TrialPart, budget: BoardBudget, metric: str) -> tuple[floa
         if trial.metric is None:
             return None
         loss = _TIE * min(trial.noise, 1.0) + (trial.metric if metric in LOWER else 1 - trial.metric)
-    costs = [_taken(trial)[kind] for kind in budget.limits]
+    costs = [trial.taken[kind] for kind in budget.limits]
     known = [cost for cost in costs if cost is not None]
     return None if len(known) < len(costs) else (loss, *known)
-
-
-def _taken(trial: TrialPart) -> dict[str, float | None]:
-    return {"flash": trial.flash, "ram": trial.ram, "ms": trial.ms}
 
 
 def _names(setting: Setting) -> tuple[str, ...]:
@@ -255,7 +244,7 @@ def _key(subject: Subject, request: SearchRequest) -> str:
     about = (
         VERSION,
         digest(subject.form.simple),
-        _content(subject.data),
+        subject.data.part.digest,  # which is known, since all have been read
         board.name,
         repr(request.job),
         subject.metric,
@@ -266,11 +255,6 @@ def _key(subject: Subject, request: SearchRequest) -> str:
     return hashlib.sha256("\n".join(map(str, about)).encode()).hexdigest()
 
 
-def _content(data: DataSet) -> str:
-    """Return the digest of the samples, which are known once they have been read."""
-    return data.part.digest
-
-
 def _judged(trials: Sequence[TrialPart], budget: BoardBudget, metric: str) -> tuple[TrialPart, ...]:
     """Return the trials with what they exceed, and whether they are on the front."""
     points = [objectives(trial, budget, metric) for trial in trials]
@@ -278,7 +262,7 @@ def _judged(trials: Sequence[TrialPart], budget: BoardBudget, metric: str) -> tu
     kept = front(np.asarray([points[index] for index in known], np.float64)) if known else ()
     best = {index for index, keep in zip(known, kept, strict=True) if keep}
     return tuple(
-        replace(trial, front=index in best, exceeds=() if trial.problem else budget.exceeded(_taken(trial)))
+        replace(trial, front=index in best, exceeds=() if trial.problem else budget.exceeded(trial.taken))
         for index, trial in enumerate(trials)
     )
 
@@ -305,8 +289,6 @@ def _best(subject: Subject, others: DataSet, trials: Sequence[TrialPart], reques
         network = subject.network([LEVELS.index(Precision(name)) for name in trial.setting])
         request.progress(Step(phase=f"building and running {trial.text}"))
         done = subject.evaluation(network, others, job=request.job)
-        if done.proof is None:
-            continue
         measured = _measured(done)
         exceeded = request.budget.exceeded(measured)
         if exceeded:
@@ -340,9 +322,8 @@ def _measured(done: Evaluation) -> dict[str, float | None]:
 
 def _results(subject: Subject, others: DataSet, network: Network, done: Evaluation) -> Iterator[ResultPart]:
     """Yield the float model, the one with int8 throughout and the chosen one, on samples that chose nothing."""
-    real = _outputs(subject.form.normal, others, say_nothing)
-    metrics = (subject.metric,) if subject.metric else ()
-    floating = evaluated(subject.form.normal, EvaluationRequest(data=others, metrics=metrics, worst=0))
+    floating = subject.evaluation(subject.form.normal, others)
+    real = in_real_numbers(subject.form.outputs, floating.outputs)
     yield _result(subject, "float", floating, None)
     uniform = subject.network((0,) * len(subject.blocks))
     for what, model, own in (("int8", uniform, subject.evaluation(uniform, others)), ("chosen", network, done)):
