@@ -32,7 +32,7 @@ from mobilenet_v2 import mobilenet_v2
 from vela_divided import NoStore
 
 import ferrule
-from ferrule.backends.ethos_u import compiler, native_structs, trial, vela, vela_process
+from ferrule.backends.ethos_u import compiler, native_structs, trial, vela
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
@@ -64,7 +64,7 @@ def compile_once(model: str) -> None:
         setattr(module, name, value)
     start = spent_s()
     divided = optimize(network, ["EthosU", "CpuRef"], registry, OptimizerOptions())
-    vela_process.vela_process().close()
+    vela.vela_process().close()
     left = sum(each.backend != "EthosU" for each in divided.assignment.values())
     print(json.dumps([trial_s, spent_s() - start - trial_s, left]))
 

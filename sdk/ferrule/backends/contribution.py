@@ -103,8 +103,8 @@ class Contribution:
         for wrong in self.missing():
             raise FerruleError(wrong)
         found = set(self.source_paths)
-        for path in self.source_paths:
-            found |= set(list_folder(path.parent, "*.h"))
+        for folder in dict.fromkeys(path.parent for path in self.source_paths):
+            found |= set(list_folder(folder, "*.h"))
         for path in self.include_paths:
             found |= set(files_below(path, "*.h"))
         return tuple(sorted(path.relative_to(self.folder).as_posix() for path in found))

@@ -6,23 +6,28 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ferrule.child_process import CommandError, run
+from ferrule.child_process import last_lines
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.formats import load, to_tflite
 from ferrule.graph import Layer, LayerType
 from ferrule.interface import name_of
+from ferrule.kept_process import KeptDiedError, KeptProcess
 from ferrule.network import Network
 from ferrule.quantization.biases import without_large_biases
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Range
 from ferrule.scratch import ScratchFolder
 
-_CHILD = Path(__file__).with_name("library_child.py")
 _LIMIT_S = 600.0
+_ATTEMPTS = 2
+"""How often a model is given to the library, whose process something else may have killed."""
+_MOST = 100
+"""The models after which the library's process is replaced, whatever it keeps of them."""
+_PROCESS = KeptProcess(Path(__file__).with_name("library_child.py"), _MOST)
+"""The library takes a second to start, and a search quantises many models."""
 _NAMES = {LayerType.TRANSPOSE_CONV: "CONV_2D_TRANSPOSE"}
 """The library's names of operators that differ from TensorFlow Lite's."""
 
@@ -56,16 +61,30 @@ def with_integers(
         (folder / "model.tflite").write_bytes(to_tflite(without_large_biases(network, ranges, precisions)))
         request = {"layers": layers, "ends": ends, "ranges": limits}
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        try:
-            run([sys.executable, "-P", "-W", "ignore", str(_CHILD), str(folder)], _LIMIT_S)
-        except CommandError as error:
-            refusal = folder / "error.txt"
-            why = refusal.read_text(encoding="utf-8") if refusal.exists() else str(error)
+        refusal = _asked(folder)
+        if refusal:
             raise FerruleError(
-                f"ai-edge-quantizer refuses '{network.name}': {why}",
+                f"ai-edge-quantizer refuses '{network.name}': {refusal}",
                 hint=f"a layer that it names can stay in float32: {name_of('keep')}",
-            ) from error
+            )
         return load((folder / "result.tflite").read_bytes(), network.name)
+
+
+def _asked(folder: Path) -> str:
+    """Let the library quantise the model of a folder; return "" or why it has not."""
+    refusal = ""
+    for attempt in range(_ATTEMPTS):
+        log = folder / f"log{attempt}"
+        try:
+            return _PROCESS.run(log, [str(folder)], _LIMIT_S)
+        except KeptDiedError as death:
+            said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+            refusal = "\n".join([f"its process ended with {death}", *last_lines(said)])
+        except TimeoutError:
+            return f"it did not end within {_LIMIT_S:g} s"
+        except OSError as error:
+            return f"its process cannot be started: {error.strerror or error}"
+    return refusal
 
 
 def _is_read(network: Network, layer: Layer) -> bool:

@@ -16,9 +16,9 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.settings import Settings
-from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
 from ferrule.cache import Store
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.kept_process import KeptDiedError, KeptProcess
 from ferrule.reading import exists, list_folder, read_bytes, read_text
 from ferrule.scratch import ScratchFolder
 
@@ -145,7 +145,7 @@ def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) ->
         output = ["--output-format", "raw", "--output-dir", str(scratch.path / "out"), *more]
         try:
             error = vela_process().run(log, [str(path), *settings.arguments(), *output], timeout_s)
-        except VelaDiedError as death:
+        except KeptDiedError as death:
             return VelaResult(error=f"Vela ended with {death}", log=_text(log)), False
         except TimeoutError as late:
             raise VelaError(
@@ -160,6 +160,12 @@ def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) ->
                 hint="change the options memory_mode, system_config, arena_cache_bytes or config_file of EthosU",
             )
         return _result(scratch.path / "out", error, _text(log), database=database), True
+
+
+@cache
+def vela_process() -> KeptProcess:
+    """Return the process of Vela that all of this process shares, since Vela starts slowly."""
+    return KeptProcess(Path(__file__).with_name("vela_child.py"))
 
 
 def _text(log: Path) -> str:

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,20 +17,13 @@ from ferrule.backends.ethos_u.report import read_report
 from ferrule.backends.ethos_u.settings import Settings, settings_of
 from ferrule.backends.ethos_u.support import EthosUSupport
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, run_vela
-from ferrule.backends.ethos_u.vela_process import VelaDiedError, VelaProcess
 from ferrule.backends.target import default_target
 from ferrule.errors import MissingToolError
 from ferrule.formats import to_tflite
+from ferrule.kept_process import KeptDiedError
 
 pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 LIMIT_S = 300
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[VelaProcess]:
-    made = VelaProcess()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -41,7 +31,8 @@ def settings() -> Settings:
     return settings_of(default_target(BackendId("EthosU")))
 
 
-def test_it_answers_again_and_again(process: VelaProcess, tmp_path: Path) -> None:
+def test_it_answers_again_and_again(tmp_path: Path) -> None:
+    process = vela.vela_process()
     for number in range(2):
         log = tmp_path / f"log{number}"
         assert process.run(log, ["--version"], LIMIT_S) == ""
@@ -49,38 +40,6 @@ def test_it_answers_again_and_again(process: VelaProcess, tmp_path: Path) -> Non
     answer = process.run(tmp_path / "bad", ["--colour"], LIMIT_S)
     assert answer == "Vela ended with exit code 2"
     assert "unrecognized arguments: --colour" in (tmp_path / "bad").read_text()
-
-
-def test_a_death_is_told_and_another_process_follows(process: VelaProcess, tmp_path: Path) -> None:
-    assert process.run(tmp_path / "a", ["--version"], LIMIT_S) == ""
-    assert process._child is not None  # noqa: SLF001
-    os.kill(process._child.pid, signal.SIGKILL)  # noqa: SLF001
-    with pytest.raises(VelaDiedError, match=r"^SIGKILL$"):
-        process.run(tmp_path / "b", ["--version"], LIMIT_S)
-    assert process.run(tmp_path / "c", ["--version"], LIMIT_S) == ""
-
-
-def test_an_idle_process_that_has_ended_is_replaced(process: VelaProcess, tmp_path: Path) -> None:
-    assert process.run(tmp_path / "a", ["--version"], LIMIT_S) == ""
-    child = process._child  # noqa: SLF001
-    assert child is not None
-    os.kill(child.pid, signal.SIGSTOP)  # it ends at the end of its input, as it does after a minute without any
-    assert child.stdin is not None
-    child.stdin.close()
-    os.kill(child.pid, signal.SIGCONT)
-    assert child.wait(LIMIT_S) == 0
-    child.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-    assert process.run(tmp_path / "b", ["--version"], LIMIT_S) == ""
-
-
-def test_a_model_that_takes_too_long_is_an_error(process: VelaProcess, tmp_path: Path) -> None:
-    process.run(tmp_path / "a", ["--version"], LIMIT_S)
-    child = process._child  # noqa: SLF001
-    assert child is not None
-    os.kill(child.pid, signal.SIGSTOP)
-    with pytest.raises(TimeoutError):
-        process.run(tmp_path / "b", ["--version"], 0.01)
-    assert child.returncode is not None, "it was killed"
 
 
 def test_errors_name_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
@@ -103,7 +62,7 @@ def test_errors_name_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(vela, "vela_process", lambda error=error: Broken(error))
         with pytest.raises(VelaError, match=message):
             run_vela([b"x"], settings, timeout_s=5)
-    monkeypatch.setattr(vela, "vela_process", lambda: Broken(VelaDiedError("SIGSEGV")))
+    monkeypatch.setattr(vela, "vela_process", lambda: Broken(KeptDiedError("SIGSEGV")))
     (result,) = run_vela([b"x"], settings, timeout_s=5)
     assert (result.error, result.log) == ("Vela ended with SIGSEGV", "first\n\nlast words\n")
     assert not list((own_cache / "ethos_u").glob("*")), "a death is not kept"
