@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.formats.onnx.encoding import Encoding
 from ferrule.formats.onnx.integers import Held, Integers, Target
 from ferrule.formats.onnx.node import Node
+from ferrule.graph import Array
 
 _MOVING = frozenset(
     {
@@ -48,9 +49,7 @@ def moves(node: Node) -> bool:
 
 def moves_all(node: Node) -> bool:
     """Whether the only result of an operator has elements of its first input alone, and perhaps a constant round it."""
-    return sum(map(bool, node.outputs)) == 1 and (
-        moves(node) or (node.key == "Pad" and node.text("mode", "constant") == "constant")
-    )
+    return sum(map(bool, node.outputs)) == 1 and (moves(node) or node.key == "Pad")
 
 
 def joins(node: Node) -> bool:
@@ -147,14 +146,33 @@ def _pad(node: Node, tensors: Integers) -> bool:
 def _join(node: Node, tensors: Integers) -> bool:
     first = _JOINING[node.key]
     names = node.inputs[first:]
+    numbers = {name: tensors.numbers(name) for name in names}
+    computed = [tensors.reals.get(name) for name in names if numbers[name] is None]
     target = tensors.target(node.output)
-    encodings = {None if held is None else held.encoding for held in map(tensors.reals.get, names)}
-    common = encodings.pop() if len(encodings) == 1 else None
-    encoding = common if target is None else target.encoding
-    if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
+    common = {None if held is None else held.encoding for held in computed}
+    encoding = common.pop() if target is None and len(common) == 1 else None
+    if target is not None:
+        encoding = target.encoding if computed else None
+    elif encoding is not None and not all(
+        _is_exact(node, data, encoding) for data in numbers.values() if data is not None
+    ):
+        return False
+    if encoding is None or not encoding.is_byte:
         return False
     inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
     return _added(node.reading(inputs), encoding, target, tensors)
+
+
+def _is_exact(node: Node, data: Array, encoding: Encoding) -> bool:
+    """Whether integers stand for all numbers of a constant exactly, or for limits that no other operand passes."""
+    if not encoding.is_byte:
+        return False
+    least, most = encoding.dequantised(np.array(encoding.limits, encoding.type))
+    if node.key == "Max":
+        data = np.maximum(data, least)
+    elif node.key == "Min":
+        data = np.minimum(data, most)
+    return bool(np.array_equal(encoding.dequantised(encoding.quantised(data)), data))
 
 
 def _added(node: Node, encoding: Encoding, target: Target | None, tensors: Integers) -> bool:

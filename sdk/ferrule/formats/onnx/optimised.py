@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeGuard
 
 import numpy as np
 
-from ferrule.formats.onnx import moved
-from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
+from ferrule.formats.onnx.demand import quantised_before
+from ferrule.formats.onnx.encoding import DEQUANTIZE
 from ferrule.formats.onnx.folding import Folding
-from ferrule.formats.onnx.fusion import CLAMPS, MOVING
+from ferrule.formats.onnx.fusion import MOVING
 from ferrule.formats.onnx.integers import names_of
-from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
+from ferrule.formats.onnx.node import GraphRecord, Node
 from ferrule.graph import Array
 from ferrule.graph.tensor import read_only
 
@@ -40,59 +40,24 @@ class Rewriting:
 
     def move_conversions(self) -> None:
         """Quantise before operators that move elements what is quantised behind them."""
-        single = single_readers(self._record, self.nodes)
-        found: dict[str, tuple[str, ...]] = {}
-        for node in self.nodes:
-            if node.key in QUANTIZE and self._has_one_scale(node):
-                for name in self._before(node.source, single):
-                    found.setdefault(name, node.inputs[1:])
+        found = quantised_before(self._record, self.nodes, self._constants)
         made: list[Node] = []
         renamed: dict[str, str] = {}
+
+        def convert(name: str) -> None:
+            stored, renamed[name] = self._names.take(f"{name}_quantised"), self._names.take(f"{name}_dequantised")
+            made.append(node.made("QuantizeLinear", (name, *found[name]), stored, axis=1))
+            made.append(node.made("DequantizeLinear", (stored, *found[name]), renamed[name], axis=1))
+
         for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name in found and name not in renamed and name not in self._makers:
+                    convert(name)
             made.append(node.renamed(renamed))
-            for name in set(found).intersection(node.outputs):
-                stored, renamed[name] = self._names.take(f"{name}_quantised"), self._names.take(f"{name}_dequantised")
-                made.append(node.made("QuantizeLinear", (name, *found[name]), stored, axis=1))
-                made.append(node.made("DequantizeLinear", (stored, *found[name]), renamed[name], axis=1))
+            for name in node.outputs:
+                if name in found:
+                    convert(name)
         self.nodes = made
-
-    def _has_one_scale(self, node: Node) -> bool:
-        found = [self._constants.get(name) for name in node.inputs[1:3] if name]
-        return bool(found) and all(each is not None and each.size == 1 for each in found)
-
-    def _before(self, name: str, single: Mapping[str, Node]) -> list[str]:
-        """Return the tensors before the operators that move the elements of a tensor that is quantised.
-
-        Clamps may stand among these operators: rounding does not change which number is larger.
-        """
-        found: list[str] = []
-        clamped = False
-        while name in single and (maker := self._makers.get(name)) is not None:
-            if moved.joins(maker):
-                return found + self._before_join(maker, single)
-            clamps, moves = maker.key in CLAMPS, maker.key in MOVING or moved.moves_all(maker)
-            if not (clamps or moves) or name != maker.output:
-                break
-            name = maker.source
-            source = self._makers.get(name)
-            if source is None or name not in single or name in found or name != source.output:
-                return found
-            clamped |= clamps
-            if source.key in DEQUANTIZE:
-                return found if clamped else []
-            if moves:
-                found.append(name)
-        return found
-
-    def _before_join(self, node: Node, single: Mapping[str, Node]) -> list[str]:
-        """Return the tensors before an operator that moves the elements of several, and those before these."""
-        found: list[str] = []
-        for name in moved.joined(node):
-            source = self._makers.get(name)
-            if source is None or name not in single or name != source.output or source.key in DEQUANTIZE:
-                continue
-            found += [name, *self._before(name, single)]
-        return found
 
     # weights and biases of float32
 

@@ -260,7 +260,9 @@ def _prepared(record: GraphRecord, options: _Options) -> Normalised:
 
     If they cannot be prepared, the error names the nodes whose operator is not supported, too.
     """
-    wrong = _problems(record, lambda node: OPERATORS[node.key].check(node) if node.key in OPERATORS else None)
+    wrong = _problems(
+        record, lambda node: OPERATORS[node.key].check(node, given=True) if node.key in OPERATORS else None
+    )
     try:
         if wrong:
             raise together(wrong, "nodes")

@@ -32,10 +32,13 @@ class Row:
     """Whether the first output may be absent."""
     layer: LayerType | None = None
     """The layer that computes the operator on integers too, if its kernel has the rule."""
+    joined: int = 0
+    """The most inputs of a node that two nodes of a model have become; 0 for `most`."""
 
-    def check(self, node: Node) -> None:
-        """Raise ModelError for a wrong number of inputs or outputs."""
-        check_count("inputs", node.inputs, range(self.least, (self.most or self.least) + 1))
+    def check(self, node: Node, *, given: bool = False) -> None:
+        """Raise ModelError for a wrong number of inputs or outputs; `given` says that the node is one of the model."""
+        most = max(self.most or self.least, 0 if given else self.joined)
+        check_count("inputs", node.inputs, range(self.least, most + 1))
         check_count("outputs", node.outputs, range(1, self.outputs + 1))
         if not node.output and not self.first_is_optional:
             raise ModelError("its first output has no name")

@@ -194,7 +194,7 @@ def _matmul(call: Call) -> Value:
         raise ModelError("one of its inputs is a scalar, expected matrices")
     matrix = call.constant(1)
     if matrix is not None and matrix.ndim == 2 and call.constant(0) is None and len(left) > 1:
-        return _dense(call, 1, 1.0, None)
+        return _dense(call, 1, 1.0, _bias(call, matrix.shape[1], 1.0) if call.node.has_input(2) else None)
     a, adj_x = _matrices(call, 0, (1, *left) if len(left) == 1 else left)
     b, adj_y = _matrices(call, 1, (*right, 1) if len(right) == 1 else right)
     product = a.then(BatchMatmulDescriptor(adj_x=adj_x, adj_y=adj_y), b)
@@ -217,5 +217,5 @@ ROWS: Mapping[str, Row] = {
     "Conv": Row(_conv, 2, 3, layer=LayerType.CONV_2D),
     "ConvTranspose": Row(_conv_transpose, 2, 3, layer=LayerType.TRANSPOSE_CONV),
     "Gemm": Row(_gemm, 2, 3, layer=LayerType.FULLY_CONNECTED),
-    "MatMul": Row(_matmul, 2, layer=LayerType.BATCH_MATMUL),
+    "MatMul": Row(_matmul, 2, layer=LayerType.BATCH_MATMUL, joined=3),
 }
