@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ferrule.quantization.search.explore import Evaluate, Setting, explore
-from ferrule.quantization.search.pareto import Points, front, hypervolume, margins
+from ferrule.quantization.search.pareto import hypervolume, margins
 from ferrule.quantization.search.surrogate import Surrogate
+from ferrule.report.tradeoff import Points, front
 
 LEVELS = 3
 

@@ -41,15 +41,16 @@ CHECKS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
 }
 FAILURES = {"failure", "refusal"}
+QUANTIZED = {"quantization", "search", "search without a choice"}
 UNFIT = {
     "csv": FAILURES,
     "markdown": set[str](),
     "job-summary": set[str](),
-    "trace": {"inspection", "evaluation without a board", "sweep", "comparison", *FAILURES},
-    "junit": {"inspection"},
-    "sarif": {"inspection"},
+    "trace": {"inspection", "evaluation without a board", "sweep", "comparison", *QUANTIZED, *FAILURES},
+    "junit": {"inspection", "quantization"},
+    "sarif": {"inspection", "quantization"},
     "json": set[str](),
-    "node-data": {"evaluation without a board", "sweep", "comparison", *FAILURES},
+    "node-data": {"evaluation without a board", "sweep", "comparison", *QUANTIZED, *FAILURES},
 }
 """By format: the documents that lack what it shows."""
 NAMES = [
@@ -286,6 +287,8 @@ def test_sarif_has_a_result_for_everything_that_is_wrong() -> None:
         "evaluation": ["ferrule/undefined-metric"],
         "evaluation without a board": ["ferrule/undefined-metric"],
         "sweep": ["ferrule/different", "ferrule/failed-run"],
+        "search": [],
+        "search without a choice": ["ferrule/over-budget"],
         "comparison": ["ferrule/over-budget"],
         "failure": ["ferrule/crash"],
         "refusal": ["ferrule/refused", "ferrule/refused"],

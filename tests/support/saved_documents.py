@@ -52,7 +52,9 @@ from ferrule.report.inspection_parts import (
     TensorPart,
 )
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
+from ferrule.report.quantization_document import FloatLayerPart, LossPart, QuantizationDocument
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.search_document import BlockPart, ResultPart, SearchDocument, TrialPart
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 SAMPLE = Evidence(samples=1, elements=10, numbers=10)
@@ -339,6 +341,74 @@ def sweep_document(text: str = "") -> SweepDocument:
     )
 
 
+def quantization_document(text: str = "") -> QuantizationDocument:
+    """Return a quantisation of an input and two layers, one of which stays in float32."""
+    layer = text or "conv_2d_0"
+    loss = LossPart(
+        name=text or "input",
+        type="input",
+        tensor=text or "x",
+        dtype="int8",
+        rms=1.0,
+        error=0.01,
+        own_error=0.01,
+        saturated=0.0,
+        unused=0.25,
+    )
+    return QuantizationDocument(
+        ferrule_version="0.1.0",
+        model=run_document(text).model,
+        data=evaluation_document(text).data,
+        scheme="int8",
+        io="int8",
+        ranges=text or "minmax",
+        keep=(text or "SOFTMAX",),
+        layers=2,
+        float_bytes=4_000,
+        integer_bytes=1_000,
+        floats=(FloatLayerPart(name=layer, type="SOFTMAX", reason=text or "it is kept in float32"),),
+        compared=16,
+        losses=(loss, replace(loss, name=layer, type="CONV_2D", error=0.5, own_error=None, saturated=0.02)),
+        environment=environment(text),
+    )
+
+
+def search_document(text: str = "", *, chosen: bool = True) -> SearchDocument:
+    """Return a search of four trials: two on the front, one dominated, and one over the budget."""
+    evaluation = evaluation_document(text)
+    trials = (
+        TrialPart(setting=("int8", "int8"), metric=0.8, noise=0.2, flash=20_000, ram=9_000, ms=5.0, front=True),
+        TrialPart(setting=("int16", "int8"), metric=0.9, noise=0.1, flash=30_000, ram=9_500, ms=8.0, front=True),
+        TrialPart(setting=("int8", "int16"), metric=0.7, noise=0.3, flash=31_000, ram=9_600, ms=8.5),
+        TrialPart(setting=("float", "float"), metric=0.95, flash=90_000, ram=30_000, exceeds=("flash",), front=True),
+    )
+    return SearchDocument(
+        ferrule_version="0.1.0",
+        model=evaluation.model,
+        data=evaluation.data,
+        board=text or "mps2-an386",
+        budget={"flash": 40_000, "ms": 10.0},
+        metric="accuracy",
+        seed=0,
+        chosen_by=50,
+        reported_on=50,
+        blocks=tuple(
+            BlockPart(layers=(text or f"layer {index}",), chosen=name if chosen else "")
+            for index, name in enumerate(trials[1].setting)
+        ),
+        trials=trials,
+        results=(
+            ResultPart(what="float", metric=0.95, low=0.9, high=0.98),
+            ResultPart(what="chosen", metric=0.9, low=0.85, high=0.94, noise=0.1),
+        )
+        if chosen
+        else (),
+        measured={"flash": 36_000, "ms": 9.0} if chosen else {},
+        proof=evaluation if chosen else None,
+        environment=environment(text),
+    )
+
+
 def comparison_document(text: str = "") -> Comparison:
     """Return a comparison with a change of every kind, one of them over its limit."""
     layer = text or "conv_2d_0"
@@ -401,6 +471,9 @@ def documents(text: str = "") -> dict[str, Document]:
         "evaluation": evaluation_document(text),
         "evaluation without a board": evaluation_document(text, proof=False),
         "sweep": sweep_document(text),
+        "quantization": quantization_document(text),
+        "search": search_document(text),
+        "search without a choice": search_document(text, chosen=False),
         "comparison": comparison_document(text),
         "failure": failure_document(text),
         "refusal": refused_document(text),

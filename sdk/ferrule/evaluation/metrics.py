@@ -12,7 +12,7 @@ from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.intervals import Confidence, Interval, Statistic, bootstrap, wilson
 from ferrule.graph import Array
-from ferrule.report.evaluation_document import ConfusionPart, LabelPart, MetricPart
+from ferrule.report.evaluation_document import BETTER, ConfusionPart, LabelPart, MetricPart
 
 THRESHOLD = 0.5
 """The least value of a model's only output that predicts label 1."""
@@ -228,7 +228,7 @@ def _part(
 
 METRICS: Mapping[str, Compute] = {"accuracy": accuracy, "top5": top5, "auc": auc, "mae": mae, "mse": mse}
 """By name; "confusion" is a table besides."""
-LOWER = frozenset({"mae", "mse"})
+LOWER = frozenset(name for name, better in BETTER.items() if better == "lower")
 """The metrics that compare real values; less is better."""
 OF_CLASSES = frozenset({"accuracy", "top5", "auc", CONFUSION})
 """The metrics for labels that are classes."""

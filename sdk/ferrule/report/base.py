@@ -150,7 +150,7 @@ class Document(ABC):
 
     def suite(self) -> Suite:
         """Return what the document judges; FerruleError if it has no verdict."""
-        raise FerruleError(f"an {self.kind} has no verdict")
+        raise FerruleError(f"a document of kind '{self.kind}' has no verdict")
 
     def measures(self) -> Iterable[Measure]:
         """Return the values to compare, those of the whole first."""

@@ -86,7 +86,7 @@ def _cell(value: Value) -> str:
     match value:
         case Cell():
             return styled(value.text, value.state)
-        case int() | str() | None:
+        case int() | float() | str() | None:
             return _escaped(number(value))
         case _:
             raise TypeError("a terminal has no drawings")

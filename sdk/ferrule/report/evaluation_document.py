@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
@@ -30,6 +29,7 @@ from ferrule.report.sections import (
     State,
     Table,
     Text,
+    interval,
     joined,
     names,
     numbers,
@@ -42,6 +42,8 @@ from ferrule.report.sections import (
 EVALUATION_SCHEMA_VERSION = 3
 NO_BOARD = f"evaluate it again on a board: {option('board', 'NAME')}"
 """The hint of formats that show the layers on a board, for a document without `proof`."""
+BETTER = {"mae": "lower", "mse": "lower", "accuracy": "higher", "top5": "higher", "auc": "higher"}
+"""By metric: which values are better, where a document does not state it."""
 MOST_LABELS = 32
 """Labels of a confusion matrix that a page shows."""
 _LABELS_LISTED = 20
@@ -108,12 +110,7 @@ class MetricPart:
     @property
     def drawn(self) -> Interval | None:
         """Its value and interval on a scale that ends at 1, or a little above the largest of them."""
-        if self.value is None:
-            return None
-        ends = [self.value if end is None else end for end in (self.low, self.high)]
-        largest = max((end for end in (self.value, *ends) if isfinite(end)), default=0.0)
-        top = 1.0 if largest <= 1 else largest * 1.1
-        return Interval(name=self.name, value=self.value, low=ends[0], high=ends[1], top=top)
+        return interval(self.name, self.value, self.low, self.high)
 
     def case(self) -> Case:
         """Return whether it is defined and keeps its limits."""

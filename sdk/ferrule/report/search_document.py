@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import groupby
 
 from ferrule._frozen import frozen
@@ -12,24 +12,31 @@ from ferrule._typing import override
 from ferrule.graph import brief
 from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
 from ferrule.report.document import ModelPart, Verdict
-from ferrule.report.evaluation_document import DataPart, EvaluationDocument
+from ferrule.report.evaluation_document import BETTER, DataPart, EvaluationDocument
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
+    Align,
     Cell,
     Column,
     Conclusion,
     Part,
+    Picture,
     State,
     Table,
     Text,
+    interval,
     joined,
     names,
+    number,
     numbers,
     part,
     plural,
 )
+from ferrule.report.tradeoff import Axis, Choice, Mark, Tradeoff, tradeoff_picture
 
 SEARCH_SCHEMA_VERSION = 1
+_COSTS = {"ms": ("time", "ms"), "flash": ("flash", "B"), "ram": ("RAM", "B")}
+"""By the budget's names: those of the axes of a chart, and their units."""
 
 
 @frozen
@@ -131,7 +138,8 @@ class SearchDocument(Document):
     @override
     def measures(self) -> Iterator[Measure]:
         for each in self.results:
-            yield Measure(f"{self.metric or 'noise'} {each.what}", each.metric if self.metric else each.noise, "metric")
+            value, name = (each.metric, self.metric) if self.metric else (each.noise, "noise")
+            yield Measure(f"{name} {each.what}", value, "metric", better=BETTER.get(self.metric, "lower"))
         yield from (Measure(name, value) for name, value in self.measured.items())
 
     @override
@@ -160,7 +168,7 @@ class SearchDocument(Document):
         return Part(
             self.model.name,
             (
-                part("Front", self._front(about)),
+                part("Front", self._tradeoff(), self._front(about)),
                 self._blocks(),
                 self._results(),
                 *self._measured(),
@@ -196,7 +204,42 @@ class SearchDocument(Document):
         )
 
     def _rank(self, trial: TrialPart) -> tuple[float, float]:
-        return (-(trial.metric or 0.0) if self.metric else 0.0, trial.noise or 0.0)
+        sign = -1.0 if BETTER.get(self.metric) == "higher" else 1.0
+        return (sign * (trial.metric or 0.0) if self.metric else 0.0, trial.noise or 0.0)
+
+    def _tradeoff(self) -> Picture | None:
+        """Return the chart of the trials as planned, and of the chosen one as it was built."""
+        value = Axis(name=self.metric or "noise", better=BETTER.get(self.metric, "lower"))
+        costs = [
+            Axis(name=name, unit=unit, limit=self.budget.get(kind))
+            for kind, (name, unit) in _COSTS.items()
+            if kind in self.budget or any(each.taken[kind] is not None for each in self.trials)
+        ]
+        setting = tuple(block.chosen for block in self.blocks)
+        choices = [self._choice(each, value, chosen=self.chosen and each.setting == setting) for each in self.trials]
+        chosen = next((each for each in choices if each.mark is Mark.CHOSEN), None)
+        if chosen is not None and self.measured:
+            measured = {_COSTS[kind][0]: amount for kind, amount in self.measured.items() if kind in _COSTS}
+            choices.append(replace(chosen, values={**chosen.values, **measured}, mark=Mark.BUILT))
+        table = Table(
+            "the trials",
+            (*names("blocks"), *numbers(value.name, *(axis.label for axis in costs)), *names("mark")),
+            [
+                (each.name, *(number(each.values.get(axis.name)) for axis in (value, *costs)), each.mark.value)
+                for each in choices
+            ],
+        )
+        return tradeoff_picture(Tradeoff(noun="trial", value=value, costs=costs, choices=choices, table=table))
+
+    def _choice(self, trial: TrialPart, value: Axis, *, chosen: bool) -> Choice:
+        known = {_COSTS[kind][0]: amount for kind, amount in trial.taken.items()}
+        known[value.name] = trial.metric if self.metric else trial.noise
+        mark = Mark.OVER if trial.exceeds else Mark.FRONT if trial.front else Mark.OTHER
+        return Choice(
+            name=trial.text,
+            values={name: each for name, each in known.items() if each is not None},
+            mark=Mark.CHOSEN if chosen else mark,
+        )
 
     def _blocks(self) -> Part | None:
         if not self.chosen:
@@ -210,6 +253,7 @@ class SearchDocument(Document):
                 each.what,
                 _text(each.metric),
                 "" if each.low is None or each.high is None else f"{each.low:.4f} to {each.high:.4f}",
+                interval(self.metric, each.metric, each.low, each.high),
                 _text(each.noise),
             )
             for each in self.results
@@ -218,6 +262,7 @@ class SearchDocument(Document):
             *names("model"),
             *numbers(self.metric or "metric"),
             Column("interval", sparse=True),
+            Column("", Align.DRAWN, sparse=True),
             *numbers("noise"),
         )
         title = f"on the {plural(self.reported_on, 'sample')} by which nothing was chosen"

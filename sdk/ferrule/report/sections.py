@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from math import isfinite
 
 from ferrule._frozen import frozen, positional
 
@@ -62,8 +63,17 @@ class Interval:
     """The end of the scale."""
 
 
-Value = str | int | Cell | Interval | None
-"""A cell of a table: an integer is written with separators, and None is unknown or does not apply."""
+def interval(name: str, value: float | None, low: float | None, high: float | None) -> Interval | None:
+    """Return a value and its interval on a scale that ends at 1, or a little above the largest of them."""
+    if value is None:
+        return None
+    ends = [value if end is None else end for end in (low, high)]
+    largest = max((end for end in (value, *ends) if isfinite(end)), default=0.0)
+    return Interval(name=name, value=value, low=ends[0], high=ends[1], top=1.0 if largest <= 1 else largest * 1.1)
+
+
+Value = str | float | Cell | Interval | None
+"""A cell of a table: a number is written with separators, and None is unknown or does not apply."""
 
 
 @positional
@@ -74,7 +84,7 @@ class Column:
     align: Align = Align.TEXT
     only: Only | None = None
     bar: bool = False
-    """Whether a bar, where a format can draw one, compares each integer with the largest of the column."""
+    """Whether a bar, where a format can draw one, compares each number with the largest of the column."""
     sparse: bool = False
     """Whether the column is left out if all of its cells are empty."""
     drop: int = 0

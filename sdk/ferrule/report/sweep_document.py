@@ -10,6 +10,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
 from ferrule.report.document import Verdict
+from ferrule.report.evaluation_document import BETTER
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
@@ -19,6 +20,7 @@ from ferrule.report.sections import (
     Conclusion,
     Only,
     Part,
+    Section,
     State,
     Table,
     Text,
@@ -30,10 +32,9 @@ from ferrule.report.sections import (
     page_part,
     plural,
 )
+from ferrule.report.tradeoff import Axis, Choice, Mark, Tradeoff, tradeoff_picture, with_front
 
 SWEEP_SCHEMA_VERSION = 1
-_BETTER = {"mae": "lower", "mse": "lower", "accuracy": "higher", "top5": "higher", "auc": "higher"}
-"""By metric: which values are better, which a row does not state."""
 
 
 @frozen
@@ -162,11 +163,12 @@ class SweepRow:
         found.append(Measure("milliseconds", self.milliseconds, unit="ms"))
         sizes = (("flash", self.flash_bytes), ("RAM", self.ram_bytes), ("stack", self.stack_bytes))
         found += (Measure(counter, size, unit="B") for counter, size in sizes)
-        found += (Measure(name, value, better=_BETTER.get(name, "")) for name, value in self.metrics.items())
+        found += (Measure(name, value, better=BETTER.get(name, "")) for name, value in self.metrics.items())
         yield from (replace(each, scope="run", place=self.name) for each in found)
 
 
 _DEADLINES = {"missed": "missed", "unproved": "not proved"}
+_BOARDS_DRAWN = 8
 _LISTED = 50
 """The most runs that a terminal lists; of more, those that did not succeed."""
 _CHOICES: tuple[Column | str, ...] = (
@@ -188,7 +190,13 @@ def _runs(rows: Sequence[SweepRow]) -> Table:
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
     sizes = (*numbers("flash, B", spare=3), *numbers("RAM, B", spare=2), *numbers("stack, B", only=Only.PAGES))
     time = Column("milliseconds", Align.NUMBER, sparse=True)
-    figures = (*numbers("per inference"), time, *sizes, *numbers(*metrics), *numbers("seconds", only=Only.PAGES))
+    figures = (
+        *numbers("per inference"),
+        time,
+        *sizes,
+        *numbers(*metrics, bar=True),
+        *numbers("seconds", only=Only.PAGES),
+    )
     return Table(
         "",
         (*_CHOICES, *names("verdict"), *figures),
@@ -201,12 +209,55 @@ def _runs(rows: Sequence[SweepRow]) -> Table:
                 row.flash_bytes,
                 row.ram_bytes,
                 row.stack_bytes,
-                *(number(row.metrics.get(name)) for name in metrics),
+                *(row.metrics.get(name) for name in metrics),
                 f"{row.seconds:.1f}",
             )
             for row in rows
         ],
     )
+
+
+def _tradeoff(rows: Sequence[SweepRow]) -> tuple[Section | None, ...]:
+    """Return the chart and the front of the runs on a board; nothing if there is nothing to choose from."""
+    good = [row for row in rows if row.agrees]
+    metrics = list(dict.fromkeys(name for row in good for name in row.metrics if name in BETTER))
+    timed = all(row.milliseconds is not None for row in good)
+    unit = "ms" if timed else next((row.unit for row in good if row.unit), "instructions")
+    time, ram, flash = Axis(name="time", unit=unit), Axis(name="RAM", unit="B"), Axis(name="flash", unit="B")
+    value = Axis(name=metrics[0], better=BETTER[metrics[0]]) if metrics else time
+    costs = [axis for axis in (time, ram, flash) if axis is not value]
+    told = [index for index, texts in enumerate(zip(*map(_choices, good), strict=True)) if len({*texts}) > 1]
+    choices = []
+    for row in good:
+        taken = row.milliseconds if timed else row.count if row.unit == unit else None
+        known: dict[str, float | None] = {"time": taken, "RAM": row.ram_bytes, "flash": row.flash_bytes, **row.metrics}
+        choices.append(
+            Choice(
+                name=joined(*(_choices(row)[index] for index in told), by=" · ") or row.name,
+                values={name: each for name, each in known.items() if each is not None},
+                mark=Mark.OTHER if row.succeeded else Mark.OVER,
+            )
+        )
+    marked = with_front(choices, (value, *costs))
+    picture = tradeoff_picture(Tradeoff(noun="run", value=value, costs=costs, choices=marked))
+    if picture is None:
+        return ()
+    left_out = len(rows) - len(good)
+    are = "is" if left_out == 1 else "are"
+    note = f"{plural(left_out, 'run')} that failed, differed or compared nothing {are} not drawn."
+    axes = (value, *costs)
+    table = Table(
+        "the front",
+        (*names("run"), *numbers(*(axis.label for axis in axes))),
+        [
+            (each.name, *(number(each.values[axis.name]) for axis in axes))
+            for each in sorted(
+                marked, key=lambda each: each.values.get(value.name, 0.0), reverse=value.better == "higher"
+            )
+            if each.mark is Mark.FRONT
+        ],
+    )
+    return picture, Text(note) if left_out else None, table
 
 
 @frozen
@@ -295,6 +346,7 @@ class SweepDocument(Document):
                     f"{plural(len(failed), 'run')} failed",
                     Table("", (*_CHOICES, "error"), errors) if failed else None,
                 ),
+                *self._tradeoffs(),
                 page_part("By model and board", self._groups()),
                 page_part("Runs", _runs(self.rows)),
                 replace(_runs(listed), only=Only.TERMINAL) if listed else None,
@@ -306,6 +358,17 @@ class SweepDocument(Document):
             what="Sweep",
             about=f"{len(self.rows):,} of {plural(self.planned, 'run')}",
         )
+
+    def _tradeoffs(self) -> Iterator[Part | None]:
+        """Yield by board what its runs take and how good they are: boards count in units of their own."""
+        boards = list(dict.fromkeys(row.board for row in self.rows))
+        for board in boards[:_BOARDS_DRAWN]:
+            rows = [row for row in self.rows if row.board == board]
+            about = f"Which run to choose{f', on {board}' if len(boards) > 1 else ''}"
+            yield page_part(about, *_tradeoff(rows))
+        if len(boards) > _BOARDS_DRAWN:
+            more = len(boards) - _BOARDS_DRAWN
+            yield page_part("Which run to choose", Text(f"{plural(more, 'more board')}: a sweep of each draws them."))
 
     def _groups(self) -> Table:
         units = {(row.model, row.board): row.unit for row in self.rows if row.unit}

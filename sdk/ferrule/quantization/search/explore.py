@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ferrule.operators.arithmetic.blas import one_thread
-from ferrule.quantization.search.pareto import Points, front, gain, margins
+from ferrule.quantization.search.pareto import gain, margins
 from ferrule.quantization.search.surrogate import Surrogate
+from ferrule.report.tradeoff import Points, front
 
 Setting = tuple[int, ...]
 """The number of the level of each place."""

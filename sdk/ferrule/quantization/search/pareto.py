@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points of several objectives, each of which is to be small: which are the best, and how good they are together."""
+"""Points of several objectives, each of which is to be small: how good they are together."""
 
 from __future__ import annotations
 
@@ -8,18 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Points = NDArray[np.float64]
-"""A row per point, a column per objective."""
-
-
-def front(points: Points) -> NDArray[np.bool_]:
-    """Return which points no other point dominates: is as small in all objectives and smaller in one.
-
-    Of equal points, each is on the front.
-    """
-    below = (points[:, None, :] <= points[None, :, :]).all(axis=2)
-    smaller = (points[:, None, :] < points[None, :, :]).any(axis=2)
-    return np.asarray(~(below & smaller).any(axis=0))
+from ferrule.report.tradeoff import Points, front
 
 
 def hypervolume(points: Points, reference: Sequence[float]) -> float:

@@ -39,7 +39,6 @@ from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import RangeRule
 from ferrule.quantization.search.budget import BoardBudget
 from ferrule.quantization.search.explore import Setting, explore
-from ferrule.quantization.search.pareto import front
 from ferrule.quantization.search.trial import LEVELS, Subject, attempt, blocks, noise
 from ferrule.quantization.search.trials_file import TrialsFile
 from ferrule.report.base import part_of
@@ -48,6 +47,7 @@ from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.search_document import BlockPart, ResultPart, SearchDocument, TrialPart
 from ferrule.report.sections import number
 from ferrule.report.surroundings import environment
+from ferrule.report.tradeoff import front
 from ferrule.running.networks import network_of
 
 EVALUATIONS = 60

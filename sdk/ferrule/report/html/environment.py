@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.rendering import shown
-from ferrule.report.sections import plural, share
+from ferrule.report.sections import number, plural, share
 
 if TYPE_CHECKING:
     import jinja2
@@ -40,7 +41,9 @@ def environment() -> jinja2.Environment:
         "share": share,
         "percent": percent,
         "plural": plural,
+        "number": number,
     }
+    made.tests["finite"] = isfinite
     made.globals["zip"] = zip
     return made
 

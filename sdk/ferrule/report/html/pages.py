@@ -8,16 +8,18 @@ from typing import Any, Protocol
 
 from ferrule._version import VERSION
 from ferrule.reading import read_text
+from ferrule.report.html.charts import HEIGHT, Chart, tradeoff_chart
 from ferrule.report.html.environment import TEMPLATES, environment
 from ferrule.report.html.figures import Figure, lanes_figure, memory_figure, timeline_figure
 from ferrule.report.sections import Only, Part, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
-_DRAW: Mapping[str, Callable[[Any], Figure]] = {
+_DRAW: Mapping[str, Callable[[Any], Figure | Chart]] = {
     "memory": memory_figure,
     "lanes": lanes_figure,
     "timeline": timeline_figure,
+    "tradeoff": tradeoff_chart,
 }
 """By the kind of a picture: returns where its boxes stand."""
 
@@ -58,4 +60,4 @@ def _render(template: str, parts: Sequence[Part], **values: object) -> str:
         "colours_of": group_colours,
     }
     style = read_text(TEMPLATES / "style.css")
-    return environment().get_template(template).render(parts=parts, style=style, **functions, **values)
+    return environment().get_template(template).render(parts=parts, style=style, height=HEIGHT, **functions, **values)

@@ -103,7 +103,7 @@ def _left_out(count: int) -> str:
 def _cell(value: Value) -> str:
     if isinstance(value, Cell):
         return quoted(f"{'' if value.state is State.WARN else _MARKS[value.state]}{value.text}")
-    return quoted(number(value)) if value is None or isinstance(value, str | int) else ""
+    return quoted(number(value)) if value is None or isinstance(value, str | int | float) else ""
 
 
 def _capital(label: str) -> str:
