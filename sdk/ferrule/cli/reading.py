@@ -46,13 +46,14 @@ class ReadingOptions:
                 an input or output of --state, or a model has no input of --shape.
         """
         from ferrule import formats
+        from ferrule.formats.onnx import parsed_shapes
 
         if names and len(names) != len(models):
             raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
         if models.count(STANDARD_INPUT) > 1:
             raise FerruleError("standard input (-) has one model, and is given several times")
         given: Sequence[str | None] = names or [None] * len(models)
-        shapes = _shapes(self.shapes)
+        shapes = parsed_shapes(self.shapes)
         networks = [
             formats.load(
                 _from_standard_input() if model == STANDARD_INPUT else model,
@@ -80,28 +81,6 @@ def _from_standard_input() -> bytes:
         return read_standard_input(current().limits[Resource.BYTES])
     except OSError as error:
         raise FerruleError(f"-: {error.strerror}", hint="ferrule inspect - < model.tflite") from error
-
-
-def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of several --shape by name."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, extents in map(_shape, given):
-        if name in shapes:
-            raise FerruleError(f"--shape gives the shape of '{name}' several times, expected once")
-        shapes[name] = extents
-    return shapes
-
-
-def _shape(given: str) -> tuple[str, tuple[int, ...]]:
-    """Return the name and the extents of a --shape."""
-    name, separator, extents = given.rpartition("=")
-    try:
-        numbers = tuple(map(int, extents.split(",")))
-    except ValueError:
-        numbers = ()
-    if not (name and separator and numbers):
-        raise FerruleError(f"--shape {given}: expected NAME=EXTENTS, such as image=1,3,32,32")
-    return name, numbers
 
 
 def _keep(state: str, networks: Sequence[Network]) -> None:

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx_models import model as onnx_model
+from onnx_models import node
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep import Plan, read_plan, sweep_file_schema
 from ferrule.evaluation.sweep.axes import axes_of
 from ferrule.evaluation.sweep.file import OptionsEntry, SweepFile
+from ferrule.evaluation.sweep.run import read_model
 
 Planned = Callable[..., Plan]
 VERSIONS = {"ferrule": "1", "zig": "zig 1", "arm-none-eabi-gcc": "gcc 1"}
@@ -225,3 +228,28 @@ def test_later_needs_precede(planned: Planned) -> None:
     assert (run.needs.port, run.needs.baud) == ("two", 9600)
     assert run.lease is not None
     assert run.lease.place == "p"
+
+
+def test_shapes_of_inputs_are_an_axis(tmp_path: Path) -> None:
+    extents: dict[str, tuple[str, list[Any]]] = {"x": ("float32", ["N", 4, "H", "W"])}
+    made = onnx_model([node("MaxPool", "x", "y", kernel_shape=[2, 2])], extents)
+    (tmp_path / "pooled.onnx").write_bytes(made.SerializeToString())
+
+    def plan(*shapes: str) -> Plan:
+        path = tmp_path / "sweep.toml"
+        path.write_text(f'models = ["pooled.onnx"]\n[options]\nshapes = {json.dumps(shapes)}\n')
+        return read_plan(path)
+
+    found = []
+    for run in plan("x=1,4,6,5", "x=1,4,8,8").runs(VERSIONS):
+        (info,) = read_model(run.path, run.options).inputs
+        found.append((run.options["shapes"], info.shape))
+    assert found == [("x=1,4,6,5", (1, 4, 6, 5)), ("x=1,4,8,8", (1, 4, 8, 8))]
+    for wrong, message in (
+        ("x=1,4", r"input 'x' is given as \[1, 4\], and the file states \[N, 4, H, W\]"),
+        ("y=1,4,6,5", "input 'y'"),
+        ("x", "shapes x: expected NAME=EXTENTS"),
+        ("x=1,4,6,5 x=1,4,6,6", "shapes gives the shape of 'x' several times"),
+    ):
+        with pytest.raises(FerruleError, match=message):
+            plan(wrong)

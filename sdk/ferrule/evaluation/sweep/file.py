@@ -31,6 +31,8 @@ class OptionsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     input_rows: tuple[bool, ...] = ()
     dequantize_weights: tuple[bool, ...] = ()
     onnx_arithmetic: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    """Shapes of inputs that an ONNX model leaves open, such as "image=1,3,32,32", several with blanks between them."""
     seed: tuple[Seed, ...] = ()
     """Seeds of random inputs; without a seed, the input is the fixed pattern of docs/running.md."""
 

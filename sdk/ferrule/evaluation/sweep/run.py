@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED = "done", "failed"
 SWEEP_FOLDER = "{sweep}"
-READING = ("rounding", "dequantize_weights", "signature", "onnx_arithmetic")
+READING = ("rounding", "dequantize_weights", "signature", "onnx_arithmetic", "shapes")
 """The options with which a model is read."""
 _ARRAY_BYTES = 200
 """What an array takes beside its elements."""
@@ -266,6 +266,7 @@ def _firmware(
 def read_model(path: str, options: Mapping[str, str]) -> Network:
     """Return the network of a model's file, read by a run's options; raises as `formats.load` does."""
     from ferrule import formats
+    from ferrule.formats.onnx import parsed_shapes
 
     return formats.load(
         path,
@@ -273,6 +274,7 @@ def read_model(path: str, options: Mapping[str, str]) -> Network:
         dequantize_weights=options.get("dequantize_weights") == "true",
         signature=options.get("signature"),
         onnx_arithmetic=options.get("onnx_arithmetic"),
+        shapes=parsed_shapes(options.get("shapes", "").split()),
     )
 
 

@@ -8,9 +8,36 @@ from dataclasses import replace
 
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.formats.onnx.node import GraphRecord, ValueRecord
+from ferrule.interface import either
 
 Shapes = Mapping[str, Sequence[int]]
 """Shapes by the names of inputs."""
+_OPTION = either("--shape", "shapes")
+
+
+def parsed_shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes by the names of inputs that texts state, such as image=1,3,32,32.
+
+    Raises:
+        FerruleError: a text is another one, or two are for one input.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, extents in map(_parsed, given):
+        if name in shapes:
+            raise FerruleError(f"{_OPTION} gives the shape of '{name}' several times, expected once")
+        shapes[name] = extents
+    return shapes
+
+
+def _parsed(given: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, extents = given.rpartition("=")
+    try:
+        numbers = tuple(map(int, extents.split(",")))
+    except ValueError:
+        numbers = ()
+    if not (name and separator and numbers):
+        raise FerruleError(f"{_OPTION} {given}: expected NAME=EXTENTS, such as image=1,3,32,32")
+    return name, numbers
 
 
 def with_shapes(record: GraphRecord, shapes: Shapes) -> GraphRecord:
