@@ -57,6 +57,7 @@ NAMES = {
     "boards",
     "compile",
     "evaluate",
+    "from_torch",
     "generate",
     "generate_acl",
     "inspect",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ferrule.budget import limits
     from ferrule.evaluation.evaluate import Evaluation, evaluate
     from ferrule.firmware import Job
-    from ferrule.formats import load
+    from ferrule.formats import from_torch, load
     from ferrule.graph import DataType, Quantization, TensorInfo
     from ferrule.network import Network
     from ferrule.quantization import QuantizedModel, quantize
@@ -49,6 +49,7 @@ __all__ = [
     "boards",
     "compile",
     "evaluate",
+    "from_torch",
     "generate",
     "generate_acl",
     "inspect",
@@ -73,6 +74,7 @@ _HOMES = {
     "boards": "ferrule.boards",
     "compile": "ferrule.running",
     "evaluate": "ferrule.evaluation.evaluate",
+    "from_torch": "ferrule.formats",
     "generate": "ferrule.running",
     "generate_acl": "ferrule.running",
     "inspect": "ferrule.running",

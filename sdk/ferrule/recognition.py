@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ferrule._frozen import positional
+
+TFLITE = "a model of TensorFlow Lite"
+PROGRAM = "a program of torch.export (.pt2)"
 
 
 class Other(NamedTuple):
@@ -17,19 +22,46 @@ class Other(NamedTuple):
     what: str
     """With its article, after "it is"."""
     remedy: str
-    """What to do; empty if nothing is known beside giving another file."""
+    """What to do; empty if nothing is known beside giving another file. FILE stands for its path, NAME for its name
+    without the suffix."""
+
+    def remedy_for(self, path: Path | None) -> str:
+        """Return what to do with the file at a path; a name that a line to type would have to quote is left out."""
+        if path is None or not _PLAIN.fullmatch(str(path)):
+            return self.remedy
+        return self.remedy.replace("FILE", str(path)).replace("NAME", path.stem)
 
 
+_PLAIN = re.compile(r"[\w./+-]+")
 _FETCH = "fetch the file itself: git lfs pull"
 _ANNEX = "fetch the file itself: git annex get"
 _DOWNLOAD = "download the file itself, by the link to its raw contents"
-_TORCH = 'export the model to ONNX with PyTorch: torch.onnx.export(model, inputs, "model.onnx", dynamo=True)'
-_KERAS = (
-    'export the model to ONNX with Keras: keras.models.load_model(FILE).export("model.onnx", format="onnx"), or '
-    "convert it with tf.lite.TFLiteConverter.from_keras_model"
+_MODULE = "ferrule.from_torch(module, example)"
+_TORCH = (
+    f"type in Python, where its class is: module.load_state_dict(torch.load('FILE')); {_MODULE}; or, of a module that "
+    "was saved whole: module = torch.load('FILE', weights_only=False)"
 )
-_SAVED_MODEL = "convert its folder with tf.lite.TFLiteConverter.from_saved_model(FOLDER)"
-_WEIGHTS = f"it has weights without the network: load it into the model that it belongs to, and {_TORCH}"
+_SCRIPT = (
+    "type in Python: torch.onnx.export(torch.jit.load('FILE').eval(), (example,), 'NAME.onnx', dynamo=False); or from "
+    f"its own module: {_MODULE}"
+)
+_KERAS = (
+    "type: python -c \"import keras; keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')\"; of weights "
+    "alone, load them into their model first: model.load_weights('FILE')"
+)
+_SAVED_MODEL = (
+    'type: python -c "import pathlib, tensorflow; '
+    "pathlib.Path('NAME.tflite').write_bytes("
+    "tensorflow.lite.TFLiteConverter.from_saved_model('FILE').convert())\""
+)
+_FOLDER = (
+    "give its folder to TensorFlow's converter: tensorflow.lite.TFLiteConverter.from_saved_model(FOLDER).convert()"
+)
+_FROZEN = (
+    "type, with the names of its tensors: python -m tf2onnx.convert --graphdef FILE --inputs INPUT:0 "
+    "--outputs OUTPUT:0 --output NAME.onnx"
+)
+_WEIGHTS = f"it has weights without the network: load it into the module that it belongs to, and {_MODULE}"
 _UNPACK = "unpack it first"
 _HTML = ("<!doctype html", "<html", "<head")
 
@@ -71,7 +103,7 @@ _KINDS: Sequence[_Kind] = (
     _Kind("a model of Keras or weights in HDF5 (.h5)", _KERAS, b"\x89HDF\r\n\x1a\n"),
     _Kind(
         "a program of ExecuTorch (.pte)",
-        f"it is compiled for another runtime: {_TORCH}",
+        f"it is compiled for another runtime; type in Python, with the module that it was made from: {_MODULE}",
         lambda data: data[4:6] == b"ET" and data[6:8].isdigit(),
     ),
     _Kind(
@@ -89,8 +121,15 @@ _KINDS: Sequence[_Kind] = (
     ),
     _Kind(
         "a SavedModel of TensorFlow",  # a message with its version and a graph that has the tag for serving
-        _SAVED_MODEL,
+        _FOLDER,
         lambda data: data[:3] == b"\x08\x01\x12" and b"\x22\x05serve" in data[: 1 << 16],
+    ),
+    _Kind(
+        "a frozen graph of TensorFlow (.pb)",  # a message of nodes, each of which begins with its name and operator
+        _FROZEN,
+        lambda data: (
+            data[:1] == b"\n" and any(each in data[:1024] for each in (b"\x12\x05Const", b"\x12\x0bPlaceholder"))
+        ),
     ),
     _Kind("tensors in GGUF", "it has weights of a language model, which no microcontroller holds", b"GGUF"),
     _Kind(
@@ -104,23 +143,23 @@ _KINDS: Sequence[_Kind] = (
     _Kind("an image in PNG", "", b"\x89PNG\r\n\x1a\n"),
     _Kind("an image in JPEG", "", b"\xff\xd8\xff"),
     _Kind("a recording in WAV", "", lambda data: data[:4] == b"RIFF" and data[8:12] == b"WAVE"),
-    _Kind("a model of TensorFlow Lite", "", _magic(b"TFL3", 4)),
+    _Kind(TFLITE, "", _magic(b"TFL3", 4)),
 )
 _MEMBERS: Sequence[tuple[Callable[[str], bool], Other]] = (
     (lambda name: name == "model.weights.h5", Other("a model of Keras (.keras)", _KERAS)),
-    (lambda name: name.endswith("/data.pkl") or name == "data.pkl", Other("a model of PyTorch (.pt)", _TORCH)),
     (
         lambda name: name.endswith("serialized_exported_program.json") or "/models/model.json" in f"/{name}",
-        Other(
-            "a program of torch.export (.pt2)",
-            'export it to ONNX: torch.onnx.export(torch.export.load(FILE), f="model.onnx")',
-        ),
+        Other(PROGRAM, "give the path of its file"),
     ),
-    (lambda name: name.endswith("saved_model.pb"), Other("an archive of a SavedModel", f"{_UNPACK}; {_SAVED_MODEL}")),
+    (lambda name: name.endswith("/constants.pkl"), Other("a program of TorchScript (.pt)", _SCRIPT)),
+    (lambda name: name.endswith("/data.pkl") or name == "data.pkl", Other("a model of PyTorch (.pt)", _TORCH)),
+    (lambda name: name.endswith("saved_model.pb"), Other("an archive of a SavedModel", f"{_UNPACK}; {_FOLDER}")),
     (lambda name: name.endswith(".mlmodel"), Other("a model of Core ML", "convert the model that it was made from")),
     (lambda name: name.endswith(".npy"), Other("an archive of numpy (.npz)", "")),
 )
 """What an archive in zip is by the name of a member; the first row that fits decides."""
+SAVED_MODEL = Other("a SavedModel of TensorFlow", _SAVED_MODEL)
+"""What a folder with a saved_model.pb is."""
 _ZIP = b"PK\x03\x04"
 _MEMBERS_READ = 1000
 

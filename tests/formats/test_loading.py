@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 import small_networks
+from click.testing import CliRunner
 
 import ferrule
 from ferrule import formats
+from ferrule.cli.main import cli
 from ferrule.errors import ModelError
 
 MODEL = formats.to_tflite(small_networks.dense())
-HINT = "known formats: TensorFlow Lite (.tflite), ONNX (.onnx)"
+HINT = "known formats: TensorFlow Lite (.tflite), ONNX (.onnx), PyTorch (.pt2)"
 
 
 RENAME = "give it a name that ends in .tflite"
@@ -51,11 +53,10 @@ def test_bytes_are_read_by_their_magic() -> None:
 def test_another_suffix(tmp_path: Path, name: str, found: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"abcd" * 4)
-    refused(path, f"{name}: the file has {found}, expected '.tflite' or '.onnx'")
+    refused(path, f"{name}: the file has {found}, expected '.tflite', '.onnx' or '.pt2'")
     path.write_bytes(MODEL)
-    refused(
-        path, f"{name}: it is a model of TensorFlow Lite, expected a model in a file '.tflite' or '.onnx'", hint=RENAME
-    )
+    expected = "expected a model in a file '.tflite', '.onnx' or '.pt2'"
+    refused(path, f"{name}: it is a model of TensorFlow Lite, {expected}", hint=RENAME)
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -89,6 +90,37 @@ def test_another_magic(tmp_path: Path) -> None:
 def test_what_is_no_file(tmp_path: Path) -> None:
     refused(tmp_path / "missing.tflite", f"there is no file '{tmp_path}/missing.tflite'", hint=None)
     refused(tmp_path, f"'{tmp_path}' is a folder, expected a file")
+
+
+def test_a_folder_of_tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take it for a model, too."""
+    monkeypatch.chdir(tmp_path)
+    Path("net").mkdir()
+    Path("net/saved_model.pb").write_bytes(b"\x08\x01")
+    line = (
+        'python -c "import pathlib, tensorflow; '
+        "pathlib.Path('net.tflite').write_bytes(tensorflow.lite.TFLiteConverter.from_saved_model('net').convert())\""
+    )
+    refused(Path("net"), "'net' is a SavedModel of TensorFlow", hint=f"type: {line}")
+    for command in ("inspect", "quantize", "convert"):
+        words = {"quantize": ["--data", "x.npy"], "convert": ["net.tflite"]}.get(command, [])
+        done = CliRunner().invoke(cli, [command, "net", *words])
+        assert isinstance(done.exception, ModelError)
+        assert line in str(done.exception.hint)
+
+
+def test_the_line_to_type_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that a shell or Python would read otherwise is not in it."""
+    monkeypatch.chdir(tmp_path)
+    for name, line in (
+        ("my.net.h5", "keras.saving.load_model('my.net.h5').export('my.net.onnx', format='onnx')"),
+        ("it's.h5", "keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')"),
+        ("$(x).h5", "keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')"),
+    ):
+        Path(name).write_bytes(b"\x89HDF\r\n\x1a\n")
+        with pytest.raises(ModelError) as caught:
+            formats.load(name)
+        assert line in str(caught.value.hint)
 
 
 def test_every_format_has_its_own_suffix() -> None:

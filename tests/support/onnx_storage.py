@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,6 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
-
-from ferrule._frozen import frozen
 
 Array = NDArray[Any]
 Sample = Mapping[str, Array]
@@ -64,7 +63,7 @@ def sequence(model: bytes | Path, samples: Sequence[Sample]) -> dict[str, Array]
     return arrays | {f"output{index}": np.stack(each) for index, each in enumerate(zip(*found, strict=True))}
 
 
-@frozen
+@dataclass(frozen=True, kw_only=True)  # of the standard library: scripts that import this have no Ferrule
 class Form:
     """How onnxruntime's quantize_static writes a model."""
 

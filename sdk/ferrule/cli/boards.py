@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @click.command("boards")
 @option(
-    "--for", "Rank the boards for a model (.tflite or .onnx) by planned costs, without a build.", "model", kind=FILE
+    "--for",
+    "Rank the boards for a model (.tflite, .onnx or .pt2) by planned costs, without a build.",
+    "model",
+    kind=FILE,
 )
 @usage_options
 @option("--goal", "With --for: the cost that the choice of kernels minimises.", kind=GOALS, shown=GOALS[1])

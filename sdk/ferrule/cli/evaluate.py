@@ -141,7 +141,7 @@ def command(
     results: Outputs,
     quiet: bool,
 ) -> int:
-    """Compute the metrics of MODEL (.tflite or .onnx) on samples with labels, with confidence intervals.
+    """Compute the metrics of MODEL (.tflite, .onnx or .pt2) on samples with labels, with confidence intervals.
 
     All samples run on this machine, by the fastest exact way. With --board, or a board in ferrule.toml, some of them,
     drawn with --seed, also run on the board, and their outputs are compared bit for bit. Exit code: 0, 1 if outputs

@@ -75,8 +75,8 @@ def command(
     renode: Path | None,
     out: Path,
 ) -> None:
-    """Write a self-contained firmware project for MODEL (.tflite or .onnx), with --library a library, or with --target
-    a C++ class.
+    """Write a self-contained firmware project for MODEL (.tflite, .onnx or .pt2), with --library a library, or with
+    --target a C++ class.
 
     Several models become one firmware, with one library and each device once; the link serves all of them.
 

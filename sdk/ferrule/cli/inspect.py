@@ -55,7 +55,7 @@ def command(
     classes: ClassOptions,
     reading: ReadingOptions,
 ) -> None:
-    """Show the layers of MODEL (.tflite or .onnx), with shapes, quantisation, MACs and weights, and the arena.
+    """Show the layers of MODEL (.tflite, .onnx or .pt2), with shapes, quantisation, MACs and weights, and the arena.
 
     The arena is that of the firmware for --board and --goal: its tensors with the scratch of its kernels. Its
     certificate says whether it is proved to be the least.

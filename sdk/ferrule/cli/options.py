@@ -58,9 +58,9 @@ def engine_name(given: str | None, configuration: Configuration, board: str | Pa
     return given or configuration.engine or fitting_engine(board or BOARD)
 
 
-model_argument = click.argument("model", type=FILE)
-"""The argument MODEL, a .tflite or .onnx file, or - for standard input."""
-models_argument = click.argument("models", metavar="MODEL...", type=FILE, nargs=-1, required=True)
+model_argument = click.argument("model", type=PATH)
+"""The argument MODEL, a .tflite, .onnx or .pt2 file, or - for standard input."""
+models_argument = click.argument("models", metavar="MODEL...", type=PATH, nargs=-1, required=True)
 """The argument MODEL..., one or several of them."""
 arena_option = option(
     "--arena",

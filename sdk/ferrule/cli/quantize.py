@@ -104,7 +104,7 @@ def command(
     results: Outputs,
     quiet: bool,
 ) -> int:
-    """Turn the float32 MODEL (.tflite or .onnx) into one of integers, calibrated with your samples.
+    """Turn the float32 MODEL (.tflite, .onnx or .pt2) into one of integers, calibrated with your samples.
 
     Ferrule observes the values of all tensors on the samples and chooses their ranges; the package ai-edge-quantizer
     writes the integers (pip install 'ferrule[quantize]'). The report says what each layer loses against the float

@@ -111,7 +111,7 @@ def command(
     until: str | None,
     quiet: bool,
 ) -> int:
-    """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
+    """Import MODEL (.tflite, .onnx, .pt2), generate and build its firmware, run it on a board and compare its outputs.
 
     Or run your own firmware: the argument is an ELF file. Its console is printed, the devices of ferrule.toml and
     --device are attached, and it ends with --until, --timeout, an exit by semihosting (unicorn), or when it sleeps

@@ -63,6 +63,7 @@ VARIABLES = (
     Variable("FERRULE_ACL_SYSROOT", _ARTIFACT, Kind.FOLDER),
     Variable("FERRULE_TESTING_SANITIZE", "ferrule.testing"),
     Variable("_FERRULE_COMPLETE", "the shell's completion"),
+    Variable("FERRULE_TORCH", "model files of PyTorch (.pt2)", Kind.COMMAND),
     Variable("CC", "kernels on this machine, ferrule.testing", Kind.COMMAND),
     Variable("CXX", _ARTIFACT, Kind.COMMAND),
     Variable("GCOV", "ferrule.testing.coverage", Kind.COMMAND),

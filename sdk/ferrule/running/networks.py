@@ -32,5 +32,5 @@ def network_of(model: Network | ModelFile) -> Network:
         return load(model)
     raise FerruleError(
         f"the model is of type {type(model).__name__}, expected a ferrule.Network, a path or bytes",
-        hint="ferrule.load reads a .tflite or .onnx file, ferrule.Network builds a network by hand",
+        hint="ferrule.load reads a .tflite or .onnx file, ferrule.from_torch a module, ferrule.Network builds one",
     )
