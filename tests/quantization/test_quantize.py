@@ -126,6 +126,91 @@ def test_a_kernel_for_the_other_type_is_named(tmp_path: Path) -> None:
     assert ferrule.quantize(network, str(samples(network, tmp_path))).floats == ()
 
 
+@pytest.mark.parametrize("scheme", ["int8", "int16"])
+@pytest.mark.parametrize("type_", [LayerType.HARD_SWISH, LayerType.SQUARE, LayerType.NEG, LayerType.ADD_N])
+def test_layers_written_as_others_that_have_kernels(tmp_path: Path, scheme: str, type_: LayerType) -> None:
+    network = ferrule.Network("rewritten")
+    network.add_input(ferrule.TensorInfo("x", (1, 16), FLOAT32))
+    first = network.add_fully_connected_layer("x", random(16, 16), random(16), name="first")
+    if type_ is LayerType.HARD_SWISH:
+        middle = network.add_hard_swish_layer(first, name="middle")
+    elif type_ is LayerType.ADD_N:
+        middle = network.add_add_n_layer([first, "x", first], name="middle")
+    else:
+        middle = network.add_elementwise_unary_layer(type_, first, name="middle")
+    network.set_outputs([network.add_fully_connected_layer(middle, random(4, 16), random(4), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path, 40)), scheme=scheme)
+    assert done.floats == ()
+    (loss,) = (each for each in done.losses if each.name == "middle")
+    assert loss.sqnr_db is not None
+    assert loss.sqnr_db > {"int8": 30, "int16": 40}[scheme]
+
+
+@pytest.mark.parametrize("scheme", ["int8", "int16"])
+@pytest.mark.parametrize("value", [0.0, 0.5, -3.25, 100.0])
+def test_padding_with_any_value(tmp_path: Path, scheme: str, value: float) -> None:
+    network = ferrule.Network("padded")
+    network.add_input(ferrule.TensorInfo("x", (1, 16), FLOAT32))
+    first = network.add_fully_connected_layer("x", random(16, 16), random(16), name="first")
+    padded = network.add_pad_v2_layer(first, ((0, 0), (2, 1)), value, name="padded")
+    network.set_outputs([network.add_fully_connected_layer(padded, random(4, 19), random(4), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), scheme=scheme)
+    assert done.floats == ()
+    made: dict[str, object] = {}
+    given = random(1, 16, seed=8)
+    done.network.run(
+        [given], real=True, observe=lambda layer, results: made.update(zip(layer.outputs, results, strict=True))
+    )
+    info = done.network.info("padded")
+    edges = info.dequantize(np.asarray(made["padded"]))[0, [0, 1, -1]]
+    assert np.max(np.abs(edges - value)) <= info.scale / 2
+
+
+@pytest.mark.parametrize("scheme", ["int8", "int16"])
+@pytest.mark.parametrize("io", [None, "float"])
+def test_custom_operators_stay_in_float_between_integers(tmp_path: Path, scheme: str, io: str | None) -> None:
+    """The library cannot prepare them; one reads the input, one writes an output, and two follow one another."""
+    network = ferrule.Network("signals")
+    network.add_input(ferrule.TensorInfo("x", (1, 18), FLOAT32))
+    first = network.add_signal_irfft_layer("x", fft_length=16, name="first")
+    dense = network.add_fully_connected_layer(first, random(16, 16), random(16), name="dense")
+    second = network.add_signal_rfft_layer(dense, fft_length=16, name="second")
+    third = network.add_signal_irfft_layer(second, fft_length=16, name="third")
+    last = network.add_fully_connected_layer(third, random(4, 16), random(4), name="y")
+    network.set_outputs([last, second, first])
+    done = ferrule.quantize(network, str(samples(network, tmp_path, 40)), scheme=scheme, io=io)
+    reason = "SIGNAL_{} of integers takes samples without a scale"
+    assert [(each.name, each.reason) for each in done.floats] == [
+        ("first", reason.format("IRFFT")),
+        ("second", reason.format("RFFT")),
+        ("third", reason.format("IRFFT")),
+    ]
+    ends = (*done.network.inputs, *done.network.outputs)
+    assert [(info.name, str(info.dtype)) for info in ends] == [
+        (name, (io and "float32") or scheme) for name in ("x", "y", "second", "first")
+    ]
+    given = random(1, 18, seed=3)
+    for ours, exact in zip(done.network.run([given], real=True), network.run([given]), strict=True):
+        assert np.sqrt(np.mean((ours - exact) ** 2)) < 0.06 * np.sqrt(np.mean(exact**2))
+    assert (
+        ferrule.load(done.tflite).run([given], real=True)[0].tolist()
+        == done.network.run([given], real=True)[0].tolist()
+    )
+
+
+def test_several_inputs_and_outputs_are_integers(tmp_path: Path) -> None:
+    network = ferrule.Network("several")
+    for name in ("a", "b"):
+        network.add_input(ferrule.TensorInfo(name, (1, 16), FLOAT32))
+        np.save(tmp_path / f"{name}.npy", random(20, 16, seed=ord(name)))
+    total = network.add_add_layer("a", "b", name="total")
+    network.set_outputs([network.add_fully_connected_layer(total, random(4, 16), name="y"), total])
+    done = ferrule.quantize(network, [f"{name}={tmp_path / name}.npy" for name in ("a", "b")])
+    ends = (*done.network.inputs, *done.network.outputs)
+    assert [(info.name, str(info.dtype)) for info in ends] == [(name, "int8") for name in ("a", "b", "y", "total")]
+    assert types(done) == ["ADD int8", "FULLY_CONNECTED int8"]
+
+
 def test_layers_that_need_one_quantisation_or_narrow_constants(tmp_path: Path) -> None:
     network = ferrule.Network("alike")
     network.add_input(ferrule.TensorInfo("x", (1, 4, 4, 8), FLOAT32))
@@ -164,6 +249,13 @@ def test_data_that_is_wrong(tmp_path: Path) -> None:
     np.save(path, random(4, 8, 8, 2))
     with pytest.raises(InputError, match=r"shape"):
         ferrule.quantize(network, str(path))
+    values[3, 1, 2, 0] = np.inf
+    np.save(path, values)
+    with pytest.raises(InputError, match="sample '3': input 'x' has the value inf, expected finite numbers"):
+        ferrule.quantize(network, str(path))
+    np.save(path, np.zeros((0, 8, 8, 3), np.float32))
+    with pytest.raises(InputError):
+        ferrule.quantize(network, str(path))
     np.save(path, np.full((4, 8, 8, 3), 3e38, np.float32))
     with pytest.raises(InputError, match="sample '0': the output of layer 'mean' MEAN has the value -inf"):
         ferrule.quantize(network, str(path))
@@ -177,6 +269,12 @@ def test_one_sample_and_constant_channels(tmp_path: Path) -> None:
     done = ferrule.quantize(network, str(path))
     assert done.network.inputs[0].scale == np.float32(1 / 255)
     assert done.losses[0].sqnr_db is None
+    values = random(9, 8, 8, 3)
+    values[..., 1] = 0.25  # the same in all samples
+    np.save(path, values)
+    done = ferrule.quantize(network, str(path))
+    assert done.floats == ()
+    assert (done.losses[-1].sqnr_db or 0.0) > 15
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from ferrule.network import Network
 from ferrule.quantization.biases import without_large_biases
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Range
+from ferrule.quantization.surgery import foreign_layers, with_layers, without_layers
 from ferrule.scratch import ScratchFolder
 
 _LIMIT_S = 600.0
@@ -32,34 +33,29 @@ _NAMES = {LayerType.TRANSPOSE_CONV: "CONV_2D_TRANSPOSE"}
 """The library's names of operators that differ from TensorFlow Lite's."""
 
 
-def with_integers(
-    network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision], *, io: Precision
-) -> Network:
+def with_integers(network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision]) -> Network:
     """Return a float network with the layers quantised that the library can quantise; the others stay in float32.
 
-    `precisions` are those of the layers by name, `io` is that of the network's own inputs and outputs.
+    `precisions` are those of the layers by name. Inputs and outputs stay in float32, too: the library quantises all of
+    them or none.
 
     Raises:
         MissingToolError: the library is not installed.
         FerruleError: the library refuses the model.
     """
     check_installed()
+    whole, foreign = network, foreign_layers(network)
+    network = without_layers(network, foreign)
     layers = [
         (_scope(layer.outputs), _NAMES.get(layer.type, str(layer.type)), precisions[layer.name].bits)
         for layer in network.layers
         if precisions[layer.name] is not Precision.FLOAT and _is_read(network, layer)
     ]
-    ends = [
-        (_scope((info.name,)), kind, io.bits)
-        for kind, infos in (("INPUT", network.inputs), ("OUTPUT", network.outputs))
-        for info in infos
-        if io is not Precision.FLOAT and info.name in ranges
-    ]
     limits = {name: (range_.quantizable.low, range_.quantizable.high) for name, range_ in ranges.items()}
     with ScratchFolder() as scratch:
         folder = scratch.path
         (folder / "model.tflite").write_bytes(to_tflite(without_large_biases(network, ranges, precisions)))
-        request = {"layers": layers, "ends": ends, "ranges": limits}
+        request = {"layers": layers, "ranges": limits}
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         refusal = _asked(folder)
         if refusal:
@@ -67,7 +63,8 @@ def with_integers(
                 f"ai-edge-quantizer refuses '{network.name}': {refusal}",
                 hint=f"a layer that it names can stay in float32: {name_of('keep')}",
             )
-        return load((folder / "result.tflite").read_bytes(), network.name)
+        result = load((folder / "result.tflite").read_bytes(), network.name)
+        return with_layers(result, network, whole, foreign)
 
 
 def _asked(folder: Path) -> str:

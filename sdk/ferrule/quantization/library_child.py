@@ -30,8 +30,6 @@ def answer(arguments: list[str]) -> str:
             run.add_static_config(scope, qtyping.TFLOperationName(name), bits, WEIGHT_BITS)
         except ValueError:  # it has no such operation, or not with these types: the layer stays in float32
             continue
-    for scope, name, bits in request["ends"]:
-        run.add_static_config(scope, qtyping.TFLOperationName(name), bits, WEIGHT_BITS)
     result = folder / "result.tflite"
     if not run.get_quantization_recipe():
         result.write_bytes((folder / "model.tflite").read_bytes())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
@@ -29,6 +29,7 @@ from ferrule.quantization.observation import observed_ranges
 from ferrule.quantization.own import CONVERSIONS, is_float, refused, with_names, with_own_integers
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import Range, RangeRule
+from ferrule.quantization.rewriting import with_kernels
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
 from ferrule.report.quantization_document import FloatLayerPart, QuantizationDocument
@@ -98,10 +99,22 @@ class FloatForm:
         self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
     ) -> tuple[Network, dict[str, str]]:
         """Return the network with the precisions of the layers of `normal`, and why layers stay in float, by tensor."""
-        asked = dict(own) | dict.fromkeys(refused(self.normal, ranges, own), Precision.FLOAT)
-        integers = with_representable_biases(with_integers(self.normal, ranges, asked, io=io), self.normal)
-        by_tensor = {name: own[layer.name] for layer in self.normal.layers for name in layer.outputs}
-        integers, reasons = with_own_integers(integers, ranges, by_tensor)
+        lacking = refused(self.normal, ranges, own)
+        form = with_kernels(self.normal, ranges, own, without=lacking)
+        asked = dict(form.precisions) | dict.fromkeys(
+            refused(form.network, form.ranges, form.precisions), Precision.FLOAT
+        )
+        integers = with_integers(form.network, form.ranges, asked)
+        integers = with_representable_biases(integers, form.network)
+        by_tensor = {name: form.precisions[layer.name] for layer in form.network.layers for name in layer.outputs}
+        pairs = [*zip(integers.inputs, self.normal.inputs, strict=True)]
+        pairs += zip(integers.outputs, self.normal.outputs, strict=True)
+        ends = {
+            made.name: replace(info, dtype=io.dtype, quantization=ranges[info.name].quantization(io))
+            for made, info in pairs
+            if io is not Precision.FLOAT and info.name in ranges
+        }
+        integers, reasons = with_own_integers(integers, form.ranges, by_tensor, ends)
         integers.validate()
         return integers, reasons
 

@@ -94,12 +94,12 @@ def _values(
             count = len(chunk.names)
             begins = beginnings(data, range(done, done + count))
             answers = host.run(chunk.inputs, begins)
-            values = {info.name: array for info, array in zip(whole.outputs, answers, strict=True)}
-            values |= {
+            values = {
                 info.name: array
                 for info, array in zip(network.inputs, chunk.inputs, strict=True)
                 if info.dtype is DataType.FLOAT32
             }
+            values |= {info.name: array for info, array in zip(whole.outputs, answers, strict=True)}
             yield values, chunk.names, begins
             done += count
             progress(Step(phase=phase, done=done, total=len(data)))

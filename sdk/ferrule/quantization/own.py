@@ -9,19 +9,33 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Tensor, TensorInfo
+from ferrule.graph import (
+    Array,
+    DataType,
+    Descriptor,
+    Graph,
+    GraphEditor,
+    Layer,
+    LayerType,
+    Quantization,
+    Tensor,
+    TensorInfo,
+)
 from ferrule.graph.assembly import assemble
 from ferrule.graph.lookup import Lookup
+from ferrule.graph.names import UniqueNames
 from ferrule.graph.tensor import constant, read_only, renamed
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.interpreter import operator_of
+from ferrule.operators.movement.pad import PadV2Descriptor
 from ferrule.operators.operator import Operands
 from ferrule.quantization import recurrent
 from ferrule.quantization.precision import SCHEMES, Precision
 from ferrule.quantization.ranges import Range
+from ferrule.quantization.surgery import is_foreign
 
 CONVERSIONS = frozenset({LayerType.QUANTIZE, LayerType.DEQUANTIZE})
 _NARROW = DataType.INT8
@@ -37,11 +51,12 @@ _Prepared = tuple[list[Tensor | None], list[TensorInfo]]
 
 
 def with_own_integers(
-    network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision]
+    network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision], ends: Mapping[str, TensorInfo]
 ) -> tuple[Network, dict[str, str]]:
     """Return a network with more layers in integers, and why others stay in float32, by the tensor that they write.
 
-    `ranges` and `precisions` are by the names of the tensors that the layers of the float network write.
+    `ranges` and `precisions` are by the names of the tensors that the layers of the float network write. `ends` has the
+    integers that inputs and outputs in float32 are to be, unless layers have others there already.
     """
     editor, reasons, made = GraphEditor(network), dict[str, str](), dict[str, str]()
     for layer in editor.layers():
@@ -58,8 +73,9 @@ def with_own_integers(
             made |= conversion.convert(layer)
         else:
             reasons[name] = refusal
+    _convert_inputs(editor, network, ends)
     _remove_conversions(editor)
-    graph = editor.finish()
+    graph = _with_integer_outputs(editor.finish(), ends)
     floats = {tensor.info.name for tensor in graph.tensors}
     return network_of(with_names(graph, {old: new for old, new in made.items() if new not in floats})), reasons
 
@@ -83,6 +99,13 @@ def refused(network: Network, ranges: Mapping[str, Range], precisions: Mapping[s
         if _Conversion(editor, ranges, precision).refusal(layer) is not None:
             found.add(layer.name)
     return frozenset(found)
+
+
+def _stored_form(descriptor: Descriptor, outputs: Sequence[TensorInfo]) -> Descriptor:
+    """Return a descriptor whose real numbers are integers of the output."""
+    if not isinstance(descriptor, PadV2Descriptor) or outputs[0].quantization is None:
+        return descriptor
+    return replace(descriptor, value=int(outputs[0].quantize(np.array(descriptor.value, np.float32))))
 
 
 def _symmetric(data: Array) -> Quantization:
@@ -138,10 +161,12 @@ class _Conversion:
 
     def refusal(self, layer: Layer) -> str | None:
         """Return why there is no integer form of a layer, in words for users; None if there is one."""
+        kernels = [each for each in SCHEMES if self._has_kernel(layer, each)]
+        if kernels and is_foreign(layer):
+            return f"{layer.type} of integers takes samples without a scale"
         try:
             self.prepared(layer)
         except FerruleError as error:
-            kernels = [each for each in SCHEMES if self._has_kernel(layer, each)]
             if self._precision in kernels:
                 return str(error)
             if kernels:
@@ -240,9 +265,10 @@ class _Conversion:
     def _check(self, layer: Layer, inputs: Sequence[Tensor | None], outputs: Sequence[TensorInfo]) -> None:
         operator, infos = operator_of(layer.type), tuple(None if tensor is None else tensor.info for tensor in inputs)
         operands = Operands(infos, outputs=tuple(outputs), rounding=layer.rounding)
-        operator.accept(layer.descriptor, operands)
+        descriptor = _stored_form(layer.descriptor, outputs)
+        operator.accept(descriptor, operands)
         data = [None if tensor is None else tensor.data for tensor in inputs]
-        operator.check_values(layer.descriptor, operands, data)
+        operator.check_values(descriptor, operands, data)
 
     def _place(self, layer: Layer, inputs: Sequence[Tensor | None], outputs: Sequence[TensorInfo]) -> dict[str, str]:
         editor = self._editor
@@ -258,7 +284,8 @@ class _Conversion:
             if self._is_real(info.name)
         }
         kept = tuple(results.get(name, name) for name in layer.outputs)
-        editor.replace_layer(replace(layer, inputs=tuple(names), outputs=kept))
+        descriptor = _stored_form(layer.descriptor, outputs)
+        editor.replace_layer(replace(layer, descriptor=descriptor, inputs=tuple(names), outputs=kept))
         for name, stored in results.items():
             back = Layer(editor.fresh(f"{name}_back"), LayerType.DEQUANTIZE, DequantizeDescriptor(), (stored,), (name,))
             editor.add_layer(back, behind=layer.name)
@@ -301,7 +328,8 @@ class _Conversion:
         if layer.type in _CENTRED:
             range_ = self._range(*data).quantizable
             return Quantization.of(max(-range_.low, range_.high) / 127)
-        within = operator_of(layer.type).moves or self._range(*given) == self._range(*data)
+        keeps = operator_of(layer.type).moves and not isinstance(layer.descriptor, PadV2Descriptor)
+        within = keeps or self._range(*given) == self._range(*data)
         if len(found) == 1 and None not in found and within:
             return found.pop()  # type: ignore[return-value] # it is not None
         return self._range(*data).quantization(self._precision)
@@ -355,6 +383,65 @@ class _Conversion:
         if source is None:
             raise FerruleError(f"the range of tensor '{name}' was not observed")
         return Range.represented(self._editor.info(source))
+
+
+def _convert_inputs(editor: GraphEditor, graph: Graph, ends: Mapping[str, TensorInfo]) -> None:
+    """Let inputs be integers, with conversions to float32 behind them."""
+    for info in graph.inputs:
+        if info.name in ends:
+            wanted = _with_known(
+                ends[info.name], [editor.info(each.outputs[0]) for each in editor.consumers(info.name)]
+            )
+            real = editor.fresh(f"{info.name}_real")
+            editor.set_tensor(Tensor(replace(info, name=real)))
+            editor.redirect({info.name: real})
+            editor.set_tensor(Tensor(replace(wanted, name=info.name)))
+            first = next(editor.layers(), None)
+            convert = Layer(
+                editor.fresh(f"{real}_layer"), LayerType.DEQUANTIZE, DequantizeDescriptor(), (info.name,), (real,)
+            )
+            editor.add_layer(convert, before=None if first is None else first.name)
+
+
+def _with_integer_outputs(graph: Graph, ends: Mapping[str, TensorInfo]) -> Graph:
+    """Return a graph with integers as outputs: those of which outputs are made, or what further layers make of them."""
+    tensors = {tensor.info.name: tensor for tensor in graph.tensors}
+    layers, names = list(graph.layers), UniqueNames([*tensors, *(layer.name for layer in graph.layers)])
+    outputs = [info.name for info in graph.outputs]
+    for place, info in enumerate(graph.outputs):
+        writer = graph.producer(info.name)
+        if info.name not in ends or writer is None:
+            continue
+        wanted, source = ends[info.name], writer.present_inputs[0]
+        known = graph.info(source)
+        if writer.type is not LayerType.DEQUANTIZE or known.dtype is not wanted.dtype:
+            source = info.name
+        elif source not in outputs and graph.producer(source) is not None:
+            outputs[place] = source
+            continue
+        else:
+            wanted = known
+        outputs[place] = stored = names.take(f"{info.name}_integer")
+        tensors[stored] = Tensor(replace(wanted, name=stored))
+        name = names.take(f"{stored}_layer")
+        layers.append(Layer(name, LayerType.QUANTIZE, QuantizeDescriptor(), (source,), (stored,)))
+    read = {name for layer in layers for name in layer.present_inputs} | {state.result for state in graph.states}
+    read.update(outputs)
+    kept = [layer for layer in layers if layer.type is not LayerType.DEQUANTIZE or layer.outputs[0] in read]
+    return assemble(
+        graph.name,
+        inputs=[info.name for info in graph.inputs],
+        outputs=outputs,
+        layers=kept,
+        tensors=tensors,
+        states=graph.states,
+    )
+
+
+def _with_known(wanted: TensorInfo, known: Sequence[TensorInfo]) -> TensorInfo:
+    """Return integers of a type with the quantisation that neighbours have in that type, if they have the same one."""
+    found = {info.quantization for info in known if info.dtype is wanted.dtype and info.quantization is not None}
+    return replace(wanted, quantization=found.pop()) if len(found) == 1 else wanted
 
 
 def _remove_conversions(editor: GraphEditor) -> None:
