@@ -14,7 +14,7 @@ from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Call
-from ferrule.codegen.artifact import OperatorRecord
+from ferrule.codegen.artifact import VIEW, OperatorRecord
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide
 from ferrule.graph import Layer
@@ -101,6 +101,13 @@ def explain_kernels(artifact: Artifact, board: Board) -> tuple[LayerKernelsPart,
     """Return the kernels that were considered for each layer of a board's firmware, and which one was chosen."""
     whole = sum(map(_estimate, artifact.operators))
     return tuple(_kernels(record, whole, board) for record in artifact.operators)
+
+
+def estimated_instructions(record: OperatorRecord) -> int | None:
+    """Return the estimate for the chosen kernel of an operator; None if there is none, 0 for one without code."""
+    if record.kernel == VIEW:
+        return 0
+    return next((each.costs.instructions for each in record.considered if each.chosen and each.costs), None)
 
 
 def _estimate(record: OperatorRecord) -> int:

@@ -24,6 +24,7 @@ from ferrule.report.inspection_parts import (
     ScheduledPart,
     TensorPart,
 )
+from ferrule.report.islands import FloatIslandPart, islands_section
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, surroundings
 from ferrule.report.sections import (
     Column,
@@ -75,6 +76,8 @@ class Inspection(Document):
     """The kernels of the firmware's layers, in the order of execution; None unless they were requested."""
     artifact: ClassPart | None = None
     """None unless a target of a C++ class was given."""
+    islands: tuple[FloatIslandPart, ...] = ()
+    """The parts of the firmware that compute in float32 although other layers compute with integers."""
     boards: tuple[BoardFit, ...] | None = None
     """Whether the firmware's plan fits each board, and what an inference takes there, the best first; None unless it
     was requested."""
@@ -121,6 +124,7 @@ class Inspection(Document):
                 Text(f"{len(self.layers)} layers, {self.macs:,} MACs, {self.constant_bytes:,} B of constants"),
                 *self._arena(),
                 *self._planned(),
+                islands_section(self.islands),
                 self._plan(),
                 None if self.division is None else self.division.section(types),
                 estimates_part(self.estimates),
