@@ -27,6 +27,7 @@ INTERNAL = (
     "ethos_u.py",
     "evaluate.py",
     "milliseconds.py",
+    "precision_search.py",
     "runtime_overhead.py",
     "scale.py",
     "timing_evidence.py",

@@ -101,3 +101,23 @@ def test_a_search_within_a_budget(ferrule: Ferrule, model: Path, tmp_path: Path)
         done = ferrule("quantize", model, "--data", data, *wrong)
         assert done.code == 2
         assert message in done.err
+
+
+def test_a_search_over_models(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    other, data, out = tmp_path / "other.tflite", tmp_path / "cal.npy", tmp_path / "out.tflite"
+    other.write_bytes(model.read_bytes())
+    options = ("--budget", "flash=1M", "--evaluations", "2", "--board", "mps2-an386", "--json", tmp_path / "r.json")
+    done = ferrule("quantize", model, other, "--data", data, "--out", out, *options)
+    assert done.code == 0, done.err
+    document = read_document(tmp_path / "r.json")
+    assert isinstance(document, SearchDocument)
+    assert [each.model for each in document.trials] == ["own", "other"]
+    assert "other" in done.out
+    for wrong, message in (
+        ((), "2 models are given, and one is quantised at a time"),
+        (options[:2], "--out is missing"),
+        ((*options[:2], "--out", out, "--data", data, "--data", data), "3 --data are given for 2 models"),
+    ):
+        done = ferrule("quantize", model, other, "--data", data, *wrong)
+        assert done.code == 2
+        assert message in done.err

@@ -45,7 +45,7 @@ class Problem:
         )
 
     def evaluate(self, settings: Sequence[Setting]) -> list[Sequence[float] | None]:
-        return [self.objectives(setting) for setting in settings]
+        return [self.objectives(setting[1:]) for setting in settings]
 
     def by_sensitivity(self) -> Points:
         """Return the points of the greedy choice: from the least precision on, the layer next that gains most."""
@@ -107,26 +107,26 @@ def test_each_setting_is_tried_once_and_in_the_same_order() -> None:
 
     runs: list[list[Setting]] = [[], []]
     for run in runs:
-        explore(8, LEVELS, recorded(Problem(8, 1), run), 50, seed=5)
+        explore([8], LEVELS, recorded(Problem(8, 1), run), 50, seed=5)
     assert runs[0] == runs[1]
     assert len(runs[0]) == len(set(runs[0])) == 50
 
 
 def test_a_small_space_is_tried_in_whole() -> None:
     problem = Problem(3, 0)
-    assert len(explore(3, LEVELS, problem.evaluate, 27, seed=0)) == problem.calls == 27
+    assert len(explore([3], LEVELS, problem.evaluate, 27, seed=0)) == problem.calls == 27
 
 
 def test_settings_that_cannot_be_tried_count_but_are_left_out() -> None:
     problem = Problem(6, 2)
 
     def evaluate(settings: Sequence[Setting]) -> list[Sequence[float] | None]:
-        return [None if setting[0] == 2 else problem.objectives(setting) for setting in settings]
+        return [None if setting[1] == 2 else problem.objectives(setting[1:]) for setting in settings]
 
-    found = explore(6, LEVELS, evaluate, 60, seed=0)
+    found = explore([6], LEVELS, evaluate, 60, seed=0)
     assert found
-    assert all(setting[0] != 2 for setting in found)
-    assert explore(6, LEVELS, lambda settings: [None] * len(settings), 40, seed=0) == {}
+    assert all(setting[1] != 2 for setting in found)
+    assert explore([6], LEVELS, lambda settings: [None] * len(settings), 40, seed=0) == {}
 
 
 def test_five_layers_in_sixty_trials() -> None:
@@ -135,7 +135,7 @@ def test_five_layers_in_sixty_trials() -> None:
     for seed in range(8):
         problem = Problem(5, seed)
         every = np.asarray([problem.objectives(setting) for setting in itertools.product(range(LEVELS), repeat=5)])
-        found = np.asarray(list(explore(5, LEVELS, problem.evaluate, 60, seed=0).values()))
+        found = np.asarray(list(explore([5], LEVELS, problem.evaluate, 60, seed=0).values()))
         limit = reference(every)
         shares.append(hypervolume(found, limit) / hypervolume(every, limit))
     assert min(shares) >= 0.95
@@ -147,6 +147,25 @@ def test_twenty_layers_reach_the_greedy_choice(seed: int) -> None:
     """Each point of the front of a choice by sensitivity is dominated by one that was found, or as good as one."""
     problem = Problem(20, seed)
     greedy = problem.by_sensitivity()
-    found = np.asarray(list(explore(20, LEVELS, problem.evaluate, 200, seed=0).values()))
+    found = np.asarray(list(explore([20], LEVELS, problem.evaluate, 200, seed=0).values()))
     limit = reference(np.concatenate([greedy, found]))
     assert hypervolume(found, limit) >= hypervolume(greedy, limit)
+
+
+def test_several_models_have_one_front() -> None:
+    """Of two models with other numbers of layers, one is cheaper and loses more: the front has settings of both."""
+    problems = [Problem(4, 0), Problem(5, 1)]
+    offsets = np.array([[0.0, 0.0, 0.0], [-1.5, 30.0, 10.0]])
+
+    def evaluate(settings: Sequence[Setting]) -> list[Sequence[float] | None]:
+        return [tuple(problems[each[0]].objectives(each[1:]) + offsets[each[0]]) for each in settings]
+
+    everything = explore([4, 5], LEVELS, evaluate, 3**4 + 3**5, seed=0)
+    assert len(everything) == 3**4 + 3**5
+    every = np.asarray(list(everything.values()))
+    best = [setting for setting, kept in zip(everything, front(every), strict=True) if kept]
+    assert {setting[0] for setting in best} == {0, 1}
+    found = explore([4, 5], LEVELS, evaluate, 80, seed=0)
+    assert len(found) == 80
+    limit = reference(every)
+    assert hypervolume(np.asarray(list(found.values())), limit) >= 0.97 * hypervolume(every, limit)

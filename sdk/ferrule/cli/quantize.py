@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from ferrule.cli import limits
 from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
-from ferrule.cli.options import JobOptions, job_options, model_argument, quiet_option
+from ferrule.cli.options import JobOptions, job_options, models_argument, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import FILE, NATURAL, PATH, POSITIVE, collected, option, several
 from ferrule.cli.progress import progress
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("quantize")
-@model_argument
+@models_argument
 @collected(
     "asked",
     dict,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
         "--data",
         "[NAME=]D",
         "The samples, as for ferrule evaluate: .npy, .npz, .csv, a folder of images or .wav files, or "
-        "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
+        "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several. Several "
+        "models have one each, in their order, or one for all.",
         required=True,
     ),
     option("--scheme", "What activations become; weights become int8.", kind=("int8", "int16"), default="int8"),
@@ -80,6 +82,11 @@ if TYPE_CHECKING:
     option("--evaluations", "With --budget: how many settings are tried.", kind=POSITIVE, default=60),
     option("--jobs", "With --budget: the number of processes that try settings.", kind=POSITIVE, default=1),
     option(
+        "--scheduler",
+        "With --budget: try settings on the workers of this dask scheduler, as ferrule sweep does.",
+        metavar="ADDRESS",
+    ),
+    option(
         "--results",
         "With --budget: the file of trials, a line of JSON each; the same command goes on from it.",
         kind=PATH,
@@ -87,7 +94,8 @@ if TYPE_CHECKING:
 )
 @option(
     "--out",
-    "The file of the quantised model, a .tflite.  [default: MODEL_int8.tflite or MODEL_int16.tflite, here]",
+    "The file of the quantised model, a .tflite.  [default: MODEL_int8.tflite or MODEL_int16.tflite, here; none for "
+    "several models]",
     kind=FILE,
 )
 @reading_options(rounding=False)
@@ -95,7 +103,7 @@ if TYPE_CHECKING:
 @outputs_options("quantization")
 @quiet_option
 def command(
-    model: Path,
+    models: tuple[Path, ...],
     asked: dict[str, Any],
     searched: dict[str, Any],
     out: Path | None,
@@ -111,35 +119,38 @@ def command(
     model, and which layers stay in float32 and why. Settings of the data come from [data] of ferrule.toml.
 
     With --budget, each block of layers is tried in int8, int16 and float; the board of --board and the options of its
-    firmware count. Half of the samples choose, and the report is on the others. Exit code: 0, 1 if no setting keeps the
-    budget or the board's outputs differ, 2 for an error.
+    firmware count. Several models, such as those for several resolutions, are searched together. Half of the samples
+    choose, and the report is on the others. Exit code: 0, 1 if no setting keeps the budget or the board's outputs
+    differ, 2 for an error.
     """
     from ferrule.cli.arrays import require_writable, save
     from ferrule.progress import Step
-    from ferrule.quantization import BoardBudget, FoundModel, SearchRequest, quantize, search
+    from ferrule.quantization import BoardBudget, FoundModel, SearchRequest, quantize, search_models
     from ferrule.quantization.precision import Precision
     from ferrule.running.configuration import read_configuration
 
-    file = out or Path(f"{model.stem}_{asked['scheme']}.tflite")
+    budget = searched.pop("budget")
+    if len(models) > 1:
+        _check_several(models, budget, out)
+    file = out or Path(f"{models[0].stem}_{asked['scheme']}.tflite")
     if file.suffix.lower() != ".tflite":
         raise FerruleError(f"--out {file} has the suffix '{file.suffix}', expected '.tflite'")
     require_writable("--out", file)
     results.check()
-    budget = searched.pop("budget")
     configuration = read_configuration(options.config)
     if budget is None:
         _refuse_others(searched, options)
     elif asked["keep"]:
         raise FerruleError("--keep and --budget exclude each other: a search gives each layer its precision")
     with (
-        results.failures("quantize", [model]),
+        results.failures("quantize", models),
         progress(quiet=quiet or results.takes_stdout) as say,
     ):
-        say(Step(phase=f"importing {model}"))
-        (network,) = reading.load([model])
+        say(Step(phase=f"importing {', '.join(map(str, models))}"))
+        networks = reading.load(models)
         done: QuantizedModel | FoundModel
         if budget is None:
-            done = quantize(network, settings=configuration.data, progress=say, **asked)
+            done = quantize(networks[0], settings=configuration.data, progress=say, **asked)
         else:
             request = SearchRequest(
                 budget=BoardBudget.parse(budget),
@@ -151,11 +162,12 @@ def command(
                 progress=say,
                 **searched,
             )
-            done = search(network, asked["data"], request, configuration.data)
+            data_of = _divided(asked["data"], len(networks))
+            done = search_models(list(zip(networks, data_of, strict=True)), request, configuration.data)
         data = None if isinstance(done, FoundModel) and done.network is None else done.tflite
     if data is not None:
         save(file, data)
-    results.write([done.document], models=[model], quiet=quiet)
+    results.write([done.document], models=models[:1], quiet=quiet)
     if data is not None and not (quiet or results.takes_stdout):
         echo(f"{file}: {len(data):,} B")
     if isinstance(done, FoundModel):
@@ -163,8 +175,29 @@ def command(
     return 0
 
 
+def _check_several(models: Sequence[Path], budget: str | None, out: Path | None) -> None:
+    """Raise FerruleError for several models without a search, or without a name for the one that is chosen."""
+    if budget is None:
+        raise FerruleError(
+            f"{len(models)} models are given, and one is quantised at a time",
+            hint="--budget flash=256K,ms=50 searches for the best of several",
+        )
+    if out is None:
+        raise FerruleError("--out is missing: of several models, the file of the best one has no name of its own")
+
+
+def _divided(data: Sequence[str], models: int) -> list[Sequence[str]]:
+    """Return the --data of each model; FerruleError if they cannot be divided evenly."""
+    if len(data) == 1:
+        return [data] * models
+    each, rest = divmod(len(data), models)
+    if rest:
+        raise FerruleError(f"{len(data)} --data are given for {models} models, expected one, or as many for each model")
+    return [data[index * each : (index + 1) * each] for index in range(models)]
+
+
 def _refuse_others(searched: dict[str, Any], options: JobOptions) -> None:
     """Raise FerruleError for an option that is for a search alone."""
-    given = [name for name in ("labels", "metric", "results") if searched[name] is not None]
+    given = [name for name in ("labels", "metric", "scheduler", "results") if searched[name] is not None]
     if given or options.board is not None:
         raise FerruleError(f"--{(given or ['board'])[0]} is for a search", hint="--budget flash=256K,ms=50 searches")

@@ -22,7 +22,6 @@ from ferrule.interface import spell_for
 
 if TYPE_CHECKING:
     from ferrule.evaluation.sweep import Plan, ResultsFile, Settings
-    from ferrule.evaluation.sweep.workers import Workers
 
 
 def _settings(**typed: Any) -> Settings:  # noqa: ANN401 click's types
@@ -98,6 +97,7 @@ def command(
     """
     spell_for(command_line=False)  # whose names the file has
     from ferrule.evaluation.sweep import ResultsFile, carry_out_plan, read_plan
+    from ferrule.evaluation.sweep.cluster import workers_for
 
     results.check()
     if parquet is not None:
@@ -115,7 +115,7 @@ def command(
         with ResultsFile(kept) as rows:
             if rows.torn:
                 click.echo(f"warning: {kept}: the last line was torn and is removed; its run is done again", err=True)
-            with progress(quiet=quiet) as say, _told(rows), _workers(scheduler, count, capacity) as workers:
+            with progress(quiet=quiet) as say, _told(rows), workers_for(scheduler, count, capacity) as workers:
                 document = carry_out_plan(plan, workers, rows, settings, say)
             others = len(rows.statuses) - len(document.rows)
             if others > 0:
@@ -155,16 +155,6 @@ def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]
         if not name or not 0 < found[name] < float("inf"):
             raise FerruleError(f"--resource {name}={amount}: expected {expected}")
     return found
-
-
-def _workers(scheduler: str | None, count: int | None, capacity: dict[str, float]) -> Workers:
-    from ferrule.child_process import usable_processors
-    from ferrule.evaluation.sweep.cluster import LOCAL, ClusterWorkers
-    from ferrule.evaluation.sweep.processes import LocalWorkers
-
-    if scheduler is None:
-        return LocalWorkers(count or usable_processors(), capacity)
-    return ClusterWorkers(scheduler, (count or usable_processors()) if scheduler == LOCAL else count, capacity)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.quantization.model import QuantizedModel, quantize
 from ferrule.quantization.search.budget import BoardBudget
-from ferrule.quantization.search.search import FoundModel, SearchRequest, search
+from ferrule.quantization.search.search import FoundModel, search, search_models
+from ferrule.quantization.search.trials import SearchRequest
 
-__all__ = ["BoardBudget", "FoundModel", "QuantizedModel", "SearchRequest", "quantize", "search"]
+__all__ = ["BoardBudget", "FoundModel", "QuantizedModel", "SearchRequest", "quantize", "search", "search_models"]

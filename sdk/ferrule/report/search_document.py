@@ -60,6 +60,8 @@ class TrialPart:
     """Whether no other trial is as good in the metric and in all that the budget names, and better in one."""
     problem: str = ""
     """Why it cannot be built; usually empty."""
+    model: str = ""
+    """The name of the model."""
 
     @property
     def taken(self) -> dict[str, float | None]:
@@ -102,7 +104,11 @@ class SearchDocument(Document):
     schema_version: int = SEARCH_SCHEMA_VERSION
     ferrule_version: str
     model: ModelPart
+    """The one that was chosen; the first if none was."""
+    models: tuple[ModelPart, ...] = ()
+    """All among which the search chose, if there were several."""
     data: DataPart
+    """The samples as this model gets them."""
     board: str
     budget: Mapping[str, float]
     """Bytes of "flash" and "ram", and "ms", of those that were named."""
@@ -145,7 +151,8 @@ class SearchDocument(Document):
     @override
     def table_rows(self) -> Iterator[Row]:
         for each in self.trials:
-            yield {"model": self.model.name, "row": "trial", "blocks": each.text, **flat(each)}
+            row = {"model": "", "row": "trial", "blocks": each.text, **flat(each)}
+            yield row | {"model": each.model or self.model.name}
 
     @override
     def suite(self) -> Suite:
@@ -166,7 +173,7 @@ class SearchDocument(Document):
     def sections(self) -> Part:
         about = f"{plural(len(self.trials), 'trial')} on {self.board}"
         return Part(
-            self.model.name,
+            joined(*(each.name for each in self.models)) or self.model.name,
             (
                 part("Front", self._tradeoff(), self._front(about)),
                 self._blocks(),
@@ -184,6 +191,7 @@ class SearchDocument(Document):
         return Table(
             f"{about}: the front, as planned",
             (
+                Column("model", Align.NAME, sparse=True),
                 *names("blocks"),
                 *(numbers(self.metric) if self.metric else ()),
                 *numbers("noise", "ms", "flash, B", "RAM, B"),
@@ -191,6 +199,7 @@ class SearchDocument(Document):
             ),
             [
                 (
+                    each.model if self.models else None,
                     each.text,
                     *((_text(each.metric),) if self.metric else ()),
                     _text(each.noise),
@@ -216,7 +225,11 @@ class SearchDocument(Document):
             if kind in self.budget or any(each.taken[kind] is not None for each in self.trials)
         ]
         setting = tuple(block.chosen for block in self.blocks)
-        choices = [self._choice(each, value, chosen=self.chosen and each.setting == setting) for each in self.trials]
+        chosen_by_name = {(self.model.name, setting), ("", setting)}  # older documents do not name it
+        choices = [
+            self._choice(each, value, chosen=self.chosen and (each.model, each.setting) in chosen_by_name)
+            for each in self.trials
+        ]
         chosen = next((each for each in choices if each.mark is Mark.CHOSEN), None)
         if chosen is not None and self.measured:
             measured = {_COSTS[kind][0]: amount for kind, amount in self.measured.items() if kind in _COSTS}
@@ -236,7 +249,7 @@ class SearchDocument(Document):
         known[value.name] = trial.metric if self.metric else trial.noise
         mark = Mark.OVER if trial.exceeds else Mark.FRONT if trial.front else Mark.OTHER
         return Choice(
-            name=trial.text,
+            name=joined(trial.model, trial.text) if self.models else trial.text,
             values={name: each for name, each in known.items() if each is not None},
             mark=Mark.CHOSEN if chosen else mark,
         )
@@ -244,8 +257,9 @@ class SearchDocument(Document):
     def _blocks(self) -> Part | None:
         if not self.chosen:
             return None
+        of = f" of {self.model.name}" if self.models else ""
         rows = [(str(index), joined(*each.layers), each.chosen) for index, each in enumerate(self.blocks)]
-        return part("Chosen", Table("the chosen setting", (*numbers("#"), "layers", *names("precision")), rows))
+        return part("Chosen", Table(f"the chosen setting{of}", (*numbers("#"), "layers", *names("precision")), rows))
 
     def _results(self) -> Part | None:
         rows = [

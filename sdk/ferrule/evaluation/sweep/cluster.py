@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule._typing import override
+from ferrule.child_process import usable_processors
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.evaluation.sweep.processes import LocalWorkers
 from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
 
 if TYPE_CHECKING:
@@ -24,6 +26,16 @@ _WAIT_S = 120
 """How long to wait for the first workers."""
 _REFRESH_S = 5.0
 """How often the number of workers is asked for."""
+
+
+def workers_for(scheduler: str | None, count: int | None, capacity: Mapping[str, float] | None = None) -> Workers:
+    """Return the workers of a scheduler, or `LocalWorkers` without one; raises as `ClusterWorkers` does.
+
+    Without a count, this machine starts one for each processor, and those of another scheduler are at least one.
+    """
+    if scheduler is None:
+        return LocalWorkers(count or usable_processors(), capacity)
+    return ClusterWorkers(scheduler, (count or usable_processors()) if scheduler == LOCAL else count, capacity)
 
 
 class ClusterWorkers(Workers):

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the settings that are tried: one after the other by what the earlier ones have shown.
 
-First come the uniform settings, and those that differ from the first of them in one place. Then, in each round, linear
-models of the objectives (`surrogate`) are fitted to what was tried; settings near the front and near the best of random
-weightings of the models are collected, and those are tried next that are expected to improve most on the front.
-All is determined by the seed.
+A space has settings of one or several networks, among which the search also chooses. First come the uniform settings of
+each, and those that differ from the first of them in one place. Then, in each round, linear models of the objectives
+(`surrogate`) are fitted to what was tried of each network; settings near its front and near the best of random
+weightings are collected, and those are tried next that are expected to improve most on the front of all networks. All
+is determined by the seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from ferrule.quantization.search.surrogate import Surrogate
 from ferrule.report.tradeoff import Points, front
 
 Setting = tuple[int, ...]
-"""The number of the level of each place."""
+"""The number of the model, and the number of the level of each of its places."""
+Places = tuple[int, ...]
+"""A setting without the number of its model."""
 Evaluate = Callable[[Sequence[Setting]], Sequence[Sequence[float] | None]]
 """Returns the objectives of settings, each to be small; None for one that cannot be tried."""
 _BATCH = 2
@@ -35,11 +38,13 @@ _STEPS = 3
 """Passes over all places in which the best level is chosen by a weighting."""
 
 
-def explore(places: int, levels: int, evaluate: Evaluate, most: int, seed: int) -> dict[Setting, tuple[float, ...]]:
+def explore(
+    places: Sequence[int], levels: int, evaluate: Evaluate, most: int, seed: int
+) -> dict[Setting, tuple[float, ...]]:
     """Return the objectives of the settings that were tried, at most so many of them, in the order of their trials.
 
-    `places` is the number of entries of a setting, each of which has one of `levels`. If there are no more settings
-    than `most`, all are tried.
+    `places` is the number of places of each model's settings, each of which has one of `levels`. If there are no more
+    settings than `most`, all are tried.
     """
     found: dict[Setting, tuple[float, ...]] = {}
     tried: set[Setting] = set()
@@ -52,8 +57,8 @@ def explore(places: int, levels: int, evaluate: Evaluate, most: int, seed: int) 
             if values is not None:
                 found[setting] = tuple(values)
 
-    if levels**places <= most:
-        attempt([tuple(each) for each in np.ndindex(*([levels] * places))])
+    if sum(levels**count for count in places) <= most:
+        attempt([(model, *each) for model, count in enumerate(places) for each in _every(count, levels)])
         return found
     attempt(list(_first(places, levels)))
     while len(tried) < most:
@@ -67,22 +72,27 @@ def explore(places: int, levels: int, evaluate: Evaluate, most: int, seed: int) 
     return found
 
 
-def _first(places: int, levels: int) -> Iterator[Setting]:
-    """Yield the uniform settings, and those that differ from the first one in one place."""
+def _every(places: int, levels: int) -> Iterator[Places]:
+    return (tuple(map(int, each)) for each in np.ndindex(*([levels] * places)))
+
+
+def _first(places: Sequence[int], levels: int) -> Iterator[Setting]:
+    """Yield the uniform settings of each model, and those that differ from the first one in one place."""
     for level in range(levels):
-        yield (level,) * places
+        yield from ((model, *[level] * count) for model, count in enumerate(places))
     for level in range(1, levels):
-        for place in range(places):
-            yield tuple(level if index == place else 0 for index in range(places))
+        for model, count in enumerate(places):
+            yield from ((model, *(level if index == place else 0 for index in range(count))) for place in range(count))
 
 
 def _random(
-    tried: set[Setting], places: int, levels: int, random: np.random.Generator, count: int
+    tried: set[Setting], places: Sequence[int], levels: int, random: np.random.Generator, count: int
 ) -> Iterator[Setting]:
     """Yield settings that were not tried, as far as a few draws find any."""
     seen = set(tried)
     for _ in range(100 * count):
-        setting = tuple(int(each) for each in random.integers(levels, size=places))
+        model = int(random.integers(len(places)))
+        setting = (model, *map(int, random.integers(levels, size=places[model])))
         if setting not in seen:
             seen.add(setting)
             yield setting
@@ -93,27 +103,43 @@ def _random(
 def _proposed(
     found: dict[Setting, tuple[float, ...]],
     tried: set[Setting],
-    places: int,
+    places: Sequence[int],
     levels: int,
     random: np.random.Generator,
 ) -> list[Setting]:
     """Return settings that were not tried, those first that are expected to improve most on the front."""
-    settings, raw = list(found), np.asarray(list(found.values()), np.float64)
+    raw = np.asarray(list(found.values()), np.float64)
     low, high = raw.min(axis=0), raw.max(axis=0)
     points = (raw - low) / np.where(high > low, high - low, 1.0)
-    model = Surrogate(settings, points, levels)
-    best = [setting for setting, kept in zip(settings, front(points), strict=True) if kept]
-    if levels**places <= _WHOLE:
-        pool = dict.fromkeys(tuple(map(int, each)) for each in np.ndindex(*([levels] * places)))
-    else:
-        pool = dict.fromkeys(near for setting in best for near in _neighbours(setting, levels))
-        weights = np.concatenate([np.eye(points.shape[1]), random.dirichlet(np.ones(points.shape[1]), _WEIGHTINGS)])
-        starts = [best[int(index)] for index in random.integers(len(best), size=len(weights))]
-        pool |= dict.fromkeys(_descents(starts, weights, levels, model.predict))
-    candidates = [setting for setting in pool if setting not in tried]
+    candidates: list[Setting] = []
+    values = []
+    for model in range(len(places)):
+        rows = [index for index, setting in enumerate(found) if setting[0] == model]
+        if not rows:
+            continue
+        known = [setting[1:] for setting in found if setting[0] == model]
+        surrogate = Surrogate(known, points[rows], levels)
+        pool = [each for each in _pool(known, points[rows], surrogate, levels, random) if (model, *each) not in tried]
+        if pool:
+            candidates += [(model, *each) for each in pool]
+            values.append(surrogate.predict(pool))
     if not candidates:
         return []
-    return list(_most_gaining(candidates, model.predict(candidates), points[front(points)]))
+    return list(_most_gaining(candidates, np.concatenate(values), points[front(points)]))
+
+
+def _pool(
+    settings: Sequence[Places], points: Points, surrogate: Surrogate, levels: int, random: np.random.Generator
+) -> Iterable[Places]:
+    """Return settings of one model that may be good, of which some were tried; `points` are those of `settings`."""
+    places = len(settings[0])
+    if levels**places <= _WHOLE:
+        return _every(places, levels)
+    best = [setting for setting, kept in zip(settings, front(points), strict=True) if kept]
+    pool = dict.fromkeys(near for setting in best for near in _neighbours(setting, levels))
+    weights = np.concatenate([np.eye(points.shape[1]), random.dirichlet(np.ones(points.shape[1]), _WEIGHTINGS)])
+    starts = [best[int(index)] for index in random.integers(len(best), size=len(weights))]
+    return pool | dict.fromkeys(_descents(starts, weights, levels, surrogate.predict))
 
 
 def _most_gaining(candidates: list[Setting], values: Points, known: Points) -> Iterator[Setting]:
@@ -128,7 +154,7 @@ def _most_gaining(candidates: list[Setting], values: Points, known: Points) -> I
         values[index] = np.inf
 
 
-def _neighbours(setting: Setting, levels: int) -> Iterator[Setting]:
+def _neighbours(setting: Places, levels: int) -> Iterator[Places]:
     """Yield the settings that differ in one place."""
     for place, own in enumerate(setting):
         for level in range(levels):
@@ -137,8 +163,8 @@ def _neighbours(setting: Setting, levels: int) -> Iterator[Setting]:
 
 
 def _descents(
-    starts: Sequence[Setting], weights: Points, levels: int, expected: Callable[[Sequence[Setting]], Points]
-) -> Iterator[Setting]:
+    starts: Sequence[Places], weights: Points, levels: int, expected: Callable[[Sequence[Places]], Points]
+) -> Iterator[Places]:
     """Yield the settings on the ways from each start to a local minimum of its weighting, place by place."""
     current = list(starts)
     for _ in range(_STEPS):

@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, as_completed
-from contextlib import ExitStack
 from dataclasses import field, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -17,30 +13,19 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.budget import begun
 from ferrule.codegen.digest import digest
-from ferrule.errors import FerruleError, InputError
+from ferrule.errors import FerruleError
 from ferrule.evaluation.data import DataSet, DataSettings
 from ferrule.evaluation.evaluate import Evaluation
-from ferrule.evaluation.metrics import LOWER
-from ferrule.evaluation.predictions import on_host
-from ferrule.evaluation.request import EvaluationRequest
-from ferrule.evaluation.sweep.processes import LocalWorkers
-from ferrule.evaluation.sweep.workers import Workers
-from ferrule.firmware import Job
 from ferrule.formats import ModelFile, to_tflite
-from ferrule.graph import Array
-from ferrule.interface import option
 from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
-from ferrule.progress import Progress, Step, say_nothing
+from ferrule.progress import Step
 from ferrule.quantization.library import check_installed
-from ferrule.quantization.model import FloatForm
-from ferrule.quantization.observation import observed_ranges
 from ferrule.quantization.precision import Precision
-from ferrule.quantization.ranges import RangeRule
 from ferrule.quantization.search.budget import BoardBudget
 from ferrule.quantization.search.explore import Setting, explore
-from ferrule.quantization.search.trial import LEVELS, Subject, attempt, blocks, noise
-from ferrule.quantization.search.trials_file import TrialsFile
+from ferrule.quantization.search.trial import LEVELS, Subject, noise
+from ferrule.quantization.search.trials import Candidate, SearchRequest, Source, Trials, objectives
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -48,44 +33,9 @@ from ferrule.report.search_document import BlockPart, ResultPart, SearchDocument
 from ferrule.report.sections import number
 from ferrule.report.surroundings import environment
 from ferrule.report.tradeoff import front
-from ferrule.running.networks import network_of
 
-EVALUATIONS = 60
 _BUILT = 5
 """The settings, the best first, that are built to see whether they keep the budget."""
-_TIE = 0.05
-"""How much the noise counts beside a metric, which often is the same for many settings."""
-
-
-@frozen
-class SearchRequest:
-    """What is searched, and how; docs/quantize.md describes the fields."""
-
-    budget: BoardBudget
-    job: Job
-    labels: str | None = None
-    metric: str | None = None
-    """None for accuracy with labels, and for the noise of the outputs without."""
-    io: Precision = Precision.INT8
-    ranges: str = "minmax"
-    evaluations: int = EVALUATIONS
-    """The most settings that are tried."""
-    seed: int = 0
-    limit: int | None = None
-    jobs: int = 1
-    """The number of processes that try settings."""
-    results: Path | None = None
-    """The file of trials, from which a search goes on that was stopped."""
-    progress: Progress = say_nothing
-
-    def __post_init__(self) -> None:
-        for name, count in (("evaluations", self.evaluations), ("jobs", self.jobs)):
-            if count < 1:
-                raise FerruleError(f"{name} is {count}, expected at least 1")
-        if self.metric is not None and self.labels is None:
-            raise FerruleError(
-                f"the metric {self.metric} compares with labels, and there are none", hint=option("labels", "L")
-            )
 
 
 @frozen
@@ -110,12 +60,8 @@ class FoundModel(SearchDocument):
     __repr__ = SearchDocument.__repr__
 
 
-@begun()
 def search(
-    model: Network | ModelFile,
-    data: str | Sequence[str] | DataSet,
-    request: SearchRequest,
-    settings: DataSettings | None = None,
+    model: Network | ModelFile, data: Source, request: SearchRequest, settings: DataSettings | None = None
 ) -> FoundModel:
     """Return the model of the best metric that keeps a budget, with the front of what was tried.
 
@@ -127,132 +73,68 @@ def search(
         InputError: the data cannot be read or does not fit the model, or has fewer than four samples.
         FerruleError: as `quantize` and `evaluate`.
     """
+    return search_models([(model, data)], request, settings)
+
+
+@begun()
+def search_models(
+    models: Sequence[tuple[Network | ModelFile, Source]], request: SearchRequest, settings: DataSettings | None = None
+) -> FoundModel:
+    """Return what `search` does, where the choice is also one among models, such as those for several resolutions.
+
+    Each has samples of its own, which are the same ones as this model gets them: as many, with the same labels.
+
+    Raises:
+        InputError: as `search`, or the models have different numbers of samples.
+        FerruleError: as `search`, or two models have the same name.
+    """
     check_installed()
-    network, rule = network_of(model), RangeRule.parse(request.ranges)
-    form = FloatForm.of(network)
-    samples = EvaluationRequest(
-        data=data, labels=request.labels, settings=settings, limit=request.limit, seed=request.seed
-    ).opened(form.normal)
-    if len(samples) < 4:
-        raise InputError(f"{samples.part.source} has {len(samples)} samples, expected at least 4: half of them choose")
-    chosen, others = _halves(samples, request.seed)
-    metric = request.metric or ("accuracy" if samples.labels is not None else "")
-    everything = {layer.name: Precision.INT8 for layer in form.normal.layers}
-    ranges = observed_ranges(form.normal, chosen, rule, everything, form.names, request.progress)
-    subject = Subject(
-        form=form,
-        ranges=ranges,
-        blocks=blocks(form.simple),
-        io=request.io,
-        job=request.job,
-        data=chosen,
-        metric=metric,
-        outputs=_outputs(form.normal, chosen, request.progress),
-    )
-    trials = _judged(_tried(subject, request), request.budget, metric)
-    found = _best(subject, others, trials, request)
-    return FoundModel(
-        ferrule_version=VERSION,
-        model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
-        data=samples.part,
-        board=request.job.load_board().name,
-        budget=request.budget.limits,
-        metric=metric,
-        seed=request.seed,
-        chosen_by=len(chosen),
-        reported_on=len(others),
-        trials=trials,
-        environment=environment(),
-        blocks=found.blocks,
-        results=found.results,
-        measured=found.measured,
-        rejected=found.rejected,
-        proof=found.proof,
-        network=found.network,
-    )
+    with Trials.opened(models, request, settings) as trials:
+        tried = _judged(_tried(trials, request), request.budget, trials.metric)
+        found = _best(trials, tried, request)
+        chosen = found.candidate
+        parts = tuple(
+            ModelPart(name=each.network.name, digest=digest(each.network), macs=each.network.macs())
+            for each in trials.candidates
+        )
+        return FoundModel(
+            ferrule_version=VERSION,
+            model=parts[trials.candidates.index(chosen)],
+            models=parts if len(parts) > 1 else (),
+            data=chosen.samples.part,
+            board=request.job.load_board().name,
+            budget=request.budget.limits,
+            metric=trials.metric,
+            seed=request.seed,
+            chosen_by=len(chosen.subject.data),
+            reported_on=len(chosen.others),
+            trials=tried,
+            environment=environment(),
+            blocks=found.blocks,
+            results=found.results,
+            measured=found.measured,
+            rejected=found.rejected,
+            proof=found.proof,
+            network=found.network,
+        )
 
 
-def _halves(data: DataSet, seed: int) -> tuple[DataSet, DataSet]:
-    """Return two halves of the samples, drawn with a seed; each keeps their order."""
-    places = np.random.default_rng(seed).permutation(len(data))
-    middle = (len(data) + 1) // 2
-    halves = (sorted(int(each) for each in part) for part in (places[:middle], places[middle:]))
-    first, second = (replace(data, order=[data.order[index] for index in half], _digests=[]) for half in halves)
-    return first, second
-
-
-def _outputs(network: Network, data: DataSet, progress: Progress) -> tuple[Array, ...]:
-    return tuple(in_real_numbers(network.outputs, on_host(network, data, progress, what="float model").outputs))
-
-
-def _tried(subject: Subject, request: SearchRequest) -> list[TrialPart]:
-    """Return the trials in their order; those of the file of results are not made again."""
+def _tried(trials: Trials, request: SearchRequest) -> list[TrialPart]:
+    """Return the trials that the search makes, in their order."""
     made: list[TrialPart] = []
     phase = "trying settings"
-    with TrialsFile(request.results, _key(subject, request)) as file, ExitStack() as stack:
-        workers = None if request.jobs == 1 else stack.enter_context(LocalWorkers(request.jobs))
 
-        def evaluate(settings: Sequence[Setting]) -> list[tuple[float, ...] | None]:
-            trials = {setting: file.known(_names(setting)) for setting in settings}
-            missing = [setting for setting, trial in trials.items() if trial is None]
-            for setting, trial in _attempts(subject, missing, workers):
-                file.add(trial)
-                trials[setting] = trial
-                request.progress(Step(phase=phase, done=len(made) + 1, total=request.evaluations))
-            found = [trial for trial in trials.values() if trial is not None]
-            made.extend(found)
-            return [objectives(trial, request.budget, subject.metric) for trial in found]
+    def evaluate(settings: Sequence[Setting]) -> list[tuple[float, ...] | None]:
+        found: dict[Setting, TrialPart] = {}
+        for setting, trial in trials.of(settings):
+            found[setting] = trial
+            request.progress(Step(phase=phase, done=len(made) + len(found), total=request.evaluations))
+        made.extend(found[setting] for setting in settings)
+        return [objectives(found[setting], request.budget, trials.metric) for setting in settings]
 
-        request.progress(Step(phase=phase))
-        explore(len(subject.blocks), len(LEVELS), evaluate, request.evaluations, request.seed)
+    request.progress(Step(phase=phase))
+    explore(trials.places, len(LEVELS), evaluate, request.evaluations, request.seed)
     return made
-
-
-def _attempts(
-    subject: Subject, settings: Sequence[Setting], workers: Workers | None
-) -> Iterator[tuple[Setting, TrialPart]]:
-    """Yield the trials of settings as they end, made by workers if there are any."""
-    if workers is None:
-        yield from ((each, attempt(subject, each)) for each in settings)
-        return
-    futures: dict[Future[TrialPart], Setting] = {workers.submit((), attempt, subject, each): each for each in settings}
-    for future in as_completed(futures):
-        yield futures[future], future.result()
-
-
-def objectives(trial: TrialPart, budget: BoardBudget, metric: str) -> tuple[float, ...] | None:
-    """Return what is to be small of a trial: the loss, and what the budget names; None if it could not be made."""
-    if trial.problem or trial.noise is None or not np.isfinite(trial.noise):
-        return None
-    loss = trial.noise
-    if metric:
-        if trial.metric is None:
-            return None
-        loss = _TIE * min(trial.noise, 1.0) + (trial.metric if metric in LOWER else 1 - trial.metric)
-    costs = [trial.taken[kind] for kind in budget.limits]
-    known = [cost for cost in costs if cost is not None]
-    return None if len(known) < len(costs) else (loss, *known)
-
-
-def _names(setting: Setting) -> tuple[str, ...]:
-    return tuple(str(LEVELS[level]) for level in setting)
-
-
-def _key(subject: Subject, request: SearchRequest) -> str:
-    """Return the digest of all that trials depend on but their settings."""
-    board = request.job.load_board()
-    about = (
-        VERSION,
-        digest(subject.form.simple),
-        subject.data.part.digest,  # which is known, since all have been read
-        board.name,
-        repr(request.job),
-        subject.metric,
-        request.ranges,
-        request.io,
-        request.seed,
-    )
-    return hashlib.sha256("\n".join(map(str, about)).encode()).hexdigest()
 
 
 def _judged(trials: Sequence[TrialPart], budget: BoardBudget, metric: str) -> tuple[TrialPart, ...]:
@@ -271,6 +153,7 @@ def _judged(trials: Sequence[TrialPart], budget: BoardBudget, metric: str) -> tu
 class _Chosen:
     """The fields of `FoundModel` that depend on the choice."""
 
+    candidate: Candidate
     blocks: tuple[BlockPart, ...]
     results: tuple[ResultPart, ...] = ()
     measured: dict[str, float] = field(default_factory=dict)
@@ -279,24 +162,29 @@ class _Chosen:
     rejected: tuple[str, ...] = ()
 
 
-def _best(subject: Subject, others: DataSet, trials: Sequence[TrialPart], request: SearchRequest) -> _Chosen:
+def _best(trials: Trials, tried: Sequence[TrialPart], request: SearchRequest) -> _Chosen:
     """Return the best trial that keeps the budget as planned, and when it is built and run."""
-    within = [trial for trial in trials if not trial.exceeds and not trial.problem]
-    scored = [(point, trial) for trial in within if (point := objectives(trial, request.budget, subject.metric))]
+    within = [trial for trial in tried if not trial.exceeds and not trial.problem]
+    scored = [(point, trial) for trial in within if (point := objectives(trial, request.budget, trials.metric))]
     ranked = [trial for _, trial in sorted(scored, key=lambda each: each[0])]
     rejected: list[str] = []
+    candidates = {each.network.name: each for each in trials.candidates}
     for trial in ranked[:_BUILT]:
+        candidate = candidates[trial.model]
+        subject, others = candidate.subject, candidate.others
         network = subject.network([LEVELS.index(Precision(name)) for name in trial.setting])
-        request.progress(Step(phase=f"building and running {trial.text}"))
+        what = f"{trial.model}, {trial.text}" if len(candidates) > 1 else trial.text
+        request.progress(Step(phase=f"building and running {what}"))
         done = subject.evaluation(network, others, job=request.job)
         measured = _measured(done)
         exceeded = request.budget.exceeded(measured)
         if exceeded:
             taken = (f"{kind} {number(measured[kind]) or 'is not known'}" for kind in exceeded)
-            rejected.append(f"{trial.text}: {', '.join(taken)}")
+            rejected.append(f"{what}: {', '.join(taken)}")
             continue
         kinds = {kind: value for kind, value in measured.items() if value is not None and kind in request.budget.limits}
         return _Chosen(
+            candidate=candidate,
             blocks=_blocks(subject, trial.setting),
             results=tuple(_results(subject, others, network, done)),
             measured=kinds,
@@ -304,7 +192,9 @@ def _best(subject: Subject, others: DataSet, trials: Sequence[TrialPart], reques
             network=network,
             rejected=tuple(rejected),
         )
-    return _Chosen(blocks=_blocks(subject, ("",) * len(subject.blocks)), rejected=tuple(rejected))
+    first = trials.candidates[0]
+    blocks = _blocks(first.subject, ("",) * len(first.subject.blocks))
+    return _Chosen(candidate=first, blocks=blocks, rejected=tuple(rejected))
 
 
 def _blocks(subject: Subject, setting: Sequence[str]) -> tuple[BlockPart, ...]:

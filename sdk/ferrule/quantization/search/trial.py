@@ -121,9 +121,14 @@ class Subject:
         )
 
 
+def names_of(setting: Sequence[int]) -> tuple[str, ...]:
+    """Return the names of the precisions of a setting."""
+    return tuple(str(LEVELS[level]) for level in setting)
+
+
 def attempt(subject: Subject, setting: Sequence[int]) -> TrialPart:
     """Return what a setting is like; one that cannot be built says why."""
-    names = tuple(str(LEVELS[level]) for level in setting)
+    names = names_of(setting)
     try:
         network = subject.network(setting)
         fit = board_fit(network, subject.job)

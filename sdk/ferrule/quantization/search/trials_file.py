@@ -27,15 +27,15 @@ class _Line:
 
 
 class TrialsFile(Closing):
-    """Trials by setting; a path of None keeps nothing. Trials with another key stay in the file and do not count.
+    """Trials by key and setting; a path of None keeps nothing.
 
     Raises:
         FerruleError: the file cannot be read or written, or a line of it is malformed.
     """
 
-    def __init__(self, path: Path | None, key: str) -> None:
-        self._path, self._key = path, key
-        self._known: dict[tuple[str, ...], TrialPart] = {}
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[tuple[str, tuple[str, ...]], TrialPart] = {}
         self._file = None
         if path is None:
             return
@@ -44,25 +44,24 @@ class TrialsFile(Closing):
             whole = whole_size(data)  # a torn last line, whose writer was killed, is removed
             for number, line in enumerate(data[:whole].splitlines(), 1):
                 row = decode(f"{path}: line {number}", line, _Line, hint="name another file")
-                if row.key == key:
-                    self._known[row.trial.setting] = row.trial
+                self._known[row.key, row.trial.setting] = row.trial
             self._file = path.open("ab")
             if whole < len(data):
                 self._file.truncate(whole)
         except OSError as error:
             raise FerruleError(f"{path} cannot be used: {error.strerror or error}") from error
 
-    def known(self, setting: Sequence[str]) -> TrialPart | None:
+    def known(self, key: str, setting: Sequence[str]) -> TrialPart | None:
         """Return the trial of a setting, if it has been made."""
-        return self._known.get(tuple(setting))
+        return self._known.get((key, tuple(setting)))
 
-    def add(self, trial: TrialPart) -> None:
+    def add(self, key: str, trial: TrialPart) -> None:
         """Add a trial; FerruleError if it cannot be written."""
-        self._known[trial.setting] = trial
+        self._known[key, trial.setting] = trial
         if self._file is None:
             return
         try:
-            self._file.write(msgspec.json.encode(_Line(key=self._key, trial=trial)) + b"\n")
+            self._file.write(msgspec.json.encode(_Line(key=key, trial=trial)) + b"\n")
             self._file.flush()
         except OSError as error:
             raise FerruleError(f"{self._path} cannot be written: {error.strerror or error}") from error
