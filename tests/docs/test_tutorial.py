@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tutorial.md followed: from its committed models to a program in C, and, with PyTorch, from the training on."""
+"""docs/tutorial.md followed: from its committed model to a program in C, and, with PyTorch, from the training on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import runpy
 import shlex
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from ferrule.codegen.digest import digest
 
 PAGE = ROOT / "docs" / "tutorial.md"
 MODELS = ROOT / "examples" / "tutorial"
-FILES = {"data.py", "train.py", "quantise.py", "classify.h", "classify.c", "main.c"}
+FILES = {"data.py", "train.py", "main.c"}
 
 
 @pytest.fixture
@@ -53,11 +54,11 @@ def commands(program: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
 
-def follow(cc: tuple[str, ...]) -> dict[str, str]:
-    """Run Ferrule's commands, then compile and run the program; return what each printed."""
+def follow(cc: tuple[str, ...], others: Mapping[str, str]) -> dict[str, str]:
+    """Run Ferrule's commands, with `others` in place of some words, and the program; return what each printed."""
     printed = {}
     for words in commands("ferrule"):
-        result = CliRunner().invoke(cli, words, catch_exceptions=False)
+        result = CliRunner().invoke(cli, [others.get(word, word) for word in words], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         printed[words[0]] = result.output
     (compiling,) = [each.text for each in blocks(PAGE) if each.language == "sh" and "./classify" in each.text]
@@ -69,49 +70,40 @@ def follow(cc: tuple[str, ...]) -> dict[str, str]:
 
 def check_program(printed: str) -> None:
     """Compare the digits and scores of the program in C with the numpy reference."""
-    (scores,) = ferrule.load("digits_int8.onnx").run([np.load("test_images.npy")], real=True)
+    (scores,) = ferrule.load("digits_int8.tflite").run([np.load("test_images.npy")], real=True)
     assert printed.splitlines() == [f"{row.argmax()} {row.max():.6f}" for row in scores]
 
 
 @pytest.mark.cc
 @pytest.mark.emu
-def test_the_page_from_its_models_to_a_program(folder: Path, host_cc: tuple[str, ...]) -> None:
-    """What inspect, evaluate and the program print is on the page."""
+def test_the_page_from_its_model_to_a_program(folder: Path, host_cc: tuple[str, ...]) -> None:
+    """What run and the program print is on the page; the float model takes the place of PyTorch's."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
-    for name in ("digits.onnx", "digits_int8.onnx"):
-        shutil.copy(MODELS / name, folder)
-    printed = follow(host_cc)
-    check_program(printed["classify"])
-    shown = [each.text for each in blocks(PAGE) if each.language == "text"]
-    lines, arena, evaluation, _, classified, *_ = shown
-    assert printed["inspect"].startswith(lines)
-    assert arena in printed["inspect"]
-    evaluated = [line.strip() for line in printed["evaluate"].splitlines()]
-    assert [line for line in evaluation.splitlines() if line.strip() not in evaluated] == []
-    assert "samples: 360 of 360 agree with the reference" in printed["run"]
-    assert "verdict: exact" in printed["run"]
-    assert printed["classify"].startswith(classified)
-    assert {path.suffix for path in folder.glob("evaluation.*")} == {".html"}
-
-
-@pytest.mark.nightly
-def test_the_quantisation_of_the_page_made_the_committed_model(folder: Path) -> None:
-    require_module("onnxruntime", "pip install 'ferrule[oracle]'")
+    require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
     shutil.copy(MODELS / "digits.onnx", folder)
-    runpy.run_path("quantise.py")
-    made, committed = ferrule.load("digits_int8.onnx"), ferrule.load(MODELS / "digits_int8.onnx")
+    printed = follow(host_cc, {"digits.pt2": "digits.onnx"})
+    check_program(printed["classify"])
+    quantized, run, classified, *_ = [each.text for each in blocks(PAGE) if each.language == "text"]
+    for shown, command in ((quantized, "quantize"), (run, "run")):
+        reported = [line.strip() for line in printed[command].splitlines()]
+        assert [line for line in shown.splitlines() if line.strip() not in reported] == []
+    assert printed["classify"].startswith(classified)
+    made, committed = ferrule.load("digits_int8.tflite"), ferrule.load(MODELS / "digits_int8.tflite")
     assert digest(made) == digest(committed)
+    assert not any(info.dtype is ferrule.DataType.FLOAT32 for info in (each.info for each in made.tensors))
 
 
 @pytest.mark.cc
 @pytest.mark.emu
 def test_the_page_from_pytorch(folder: Path, host_cc: tuple[str, ...]) -> None:
     python = require_python("FERRULE_TORCH")
+    require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
     for words in commands("python"):
         subprocess.run([python, *words], cwd=folder, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    printed = follow(host_cc)
+    printed = follow(host_cc, {})
     check_program(printed["classify"])
-    found = [line.split("│")[2] for line in printed["evaluate"].splitlines() if "│ accuracy" in line]
-    assert float(found[0]) > 0.95
-    assert "verdict: exact" in printed["evaluate"]
+    labels = np.load("test_labels.npy")
+    assert (np.load("scores.npy").argmax(1) == labels).mean() > 0.95
+    assert "samples: 360 of 360 agree with the reference" in printed["run"]
+    assert "verdict: exact" in printed["run"]

@@ -8,14 +8,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import identity
 from ferrule.formats.onnx.rows import MANY, Row
-from ferrule.graph import LayerType, Shape
+from ferrule.graph import Array, LayerType, Shape
 from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 _ELLIPSIS = "0123456789"
 """The names of the axes of an ellipsis, the last one first; the format has letters alone."""
@@ -54,7 +57,11 @@ def _einsum(call: Call) -> Value:
     term = _Term(call.tensor(0), inputs[0]).summed("".join([*inputs[1:], output]))
     for position, names in enumerate(inputs[1:], 1):
         needed = "".join([*inputs[position + 1 :], output])
-        term = _product(term, _Term(call.tensor(position), names), needed)
+        weights = call.constant(position)
+        if weights is not None and weights.dtype == np.float32 and _is_dense(call, position, term, names, needed):
+            term = _dense(call, term, names, weights, needed)
+        else:
+            term = _product(term, _Term(call.tensor(position), names), needed)
     return term.transposed(output).value
 
 
@@ -97,6 +104,30 @@ def _check_extents(call: Call, inputs: Sequence[str]) -> None:
                     f"an axis of its equation has the extents {found[name]} and {extent}, expected one",
                     hint="expand the shorter input before (torch.expand)",
                 )
+
+
+def _is_dense(call: Call, position: int, left: _Term, names: str, needed: str) -> bool:
+    """Return whether a product with a constant is one of a computed tensor and a single matrix."""
+    is_computed = position > 1 or call.constant(0) is None
+    has_batch = any(name in left.names and name in needed for name in names)
+    return is_computed and not has_batch and set(names) <= {*left.names, *needed}
+
+
+def _dense(call: Call, left: _Term, names: str, weights: Array, needed: str) -> _Term:
+    """Return the sum of products of a tensor and a constant matrix, see `_is_dense`, as FULLY_CONNECTED.
+
+    Its weights can be quantised per channel, other than those of BATCH_MATMUL.
+    """
+    left = left.summed(names + needed)
+    extents = left.extents | dict(zip(names, weights.shape, strict=True))
+    inner = "".join(name for name in left.names if name in names)
+    rows = "".join(name for name in left.names if name not in names)
+    columns = "".join(name for name in names if name not in left.names)
+    height, depth, width = (math.prod(extents[name] for name in part) for part in (rows, inner, columns))
+    matrix = weights.transpose([names.index(name) for name in columns + inner]).reshape(width, depth)
+    first = left.transposed(rows + inner).value.reshaped((height, depth))
+    product = first.then(FullyConnectedDescriptor(), call.array(matrix, "weights"))
+    return _Term(product.reshaped(tuple(extents[name] for name in rows + columns)), rows + columns)
 
 
 def _product(left: _Term, right: _Term, needed: str) -> _Term:
