@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from float_networks import convolutions, samples
 from needs import require_module
+from page_reader import Page
 
 import ferrule as package
 from ferrule.formats import to_tflite
@@ -69,6 +71,16 @@ def test_nothing_is_written_if_it_fails(ferrule: Ferrule, model: Path, tmp_path:
     assert done.code == 2
     assert not out.exists()
     assert not list(tmp_path.glob("*.onnx"))
+
+
+def test_labels_give_the_metrics_of_both_models(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.arange(12) % 4)
+    options = ("--labels", tmp_path / "y.npy", "--out", tmp_path / "o.tflite", "--html", tmp_path / "page.html")
+    done = ferrule("quantize", model, "--data", tmp_path / "cal.npy", *options)
+    assert done.code == 0, done.err
+    text = Page((tmp_path / "page.html").read_text(encoding="utf-8")).text
+    assert "metric value float model change" in text
+    assert "others judge the model better" in text
 
 
 def test_the_losses_as_json(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:

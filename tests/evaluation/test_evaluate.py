@@ -25,12 +25,14 @@ from ferrule.evaluation import host, on_board
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.evaluate import _evidence
 from ferrule.evaluation.host import HostRuns
+from ferrule.evaluation.losses import layer_losses
 from ferrule.evaluation.on_board import _begin, _work, beginnings, drawn_for_proof, pieces, processes
 from ferrule.evaluation.predictions import on_host
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.nativelib import NativeLibrary
 from ferrule.network import Network
 from ferrule.progress import Step
+from ferrule.progress import say_nothing as quiet
 from ferrule.report.evaluation_document import LabelPart, MetricPart
 from ferrule.report.evidence import Evidence
 from ferrule.running import RunRequest
@@ -182,6 +184,36 @@ def test_float_model(folder: Path) -> None:
     assert real.data.digest == done.document.data.digest
     with pytest.raises(FerruleError, match="float_model: input 'x' of its model is int8, expected float32"):
         ferrule.evaluate(network, "x.npy", "y.npy", float_model=network)
+
+
+def test_what_layers_lose_against_the_float_model(folder: Path) -> None:
+    network, floating = small_networks.dense(), small_networks.float_dense()
+    x = np.load(folder / "x.npy")[:16]
+    part = ferrule.evaluate(network, "x.npy", "y.npy", float_model=floating).document.float_model
+    assert part is not None
+    names = [each.tensor for each in part.losses]
+    assert names[-1] == network.outputs[0].name, "outputs are matched by their order"
+    real = answers_of(floating, network.inputs[0].dequantize(x)).astype(np.float64)
+    own = network.outputs[0].dequantize(answers_of(network, x)).astype(np.float64)
+    assert part.losses[-1].error == pytest.approx(float(np.mean((own - real) ** 2)) ** 0.5, rel=1e-5)
+    assert (part.losses[0].type, part.losses[0].error, part.compared) == ("input", 0.0, 16)
+    assert len(part.losses) + part.unmatched == 1 + len(network.layers)
+    none = ferrule.evaluate(network, "x.npy", "y.npy", float_model=floating, compared=0).document.float_model
+    assert none is not None
+    assert (none.losses, none.compared, none.unmatched) == ((), 0, 0)
+    with pytest.raises(FerruleError, match="compared is -1, expected a number from 0 on"):
+        ferrule.evaluate(network, "x.npy", "y.npy", float_model=floating, compared=-1)
+
+
+def test_a_layer_is_not_measured_by_values_that_are_not_finite(folder: Path) -> None:
+    network, floating = small_networks.dense(), small_networks.float_dense()
+    whole, _ = layer_losses(
+        network, floating, {}, [([np.ones((1, 6), np.float32)], [np.ones((1, 6), np.int8)])], 1, quiet
+    )
+    spoilt = [([np.full((1, 6), np.inf, np.float32)], [np.ones((1, 6), np.int8)])]
+    losses, unmatched = layer_losses(network, floating, {}, spoilt, 1, quiet)
+    assert losses == ()
+    assert unmatched >= len(whole) > 0
 
 
 def test_samples_with_another_label_than_by_the_float_model(folder: Path) -> None:

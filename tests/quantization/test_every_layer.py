@@ -21,11 +21,12 @@ from ferrule.graph import Array, Layer, LayerType, TensorInfo
 from ferrule.graph.assembly import assemble
 from ferrule.network.copying import network_of
 from ferrule.operators.elementwise.comparison import COMPARISONS
+from ferrule.operators.elementwise.quantize import CONVERSIONS
 from ferrule.operators.operator import Operands, keeps_nothing
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import BEYOND_TFLITE, OPERATORS
 from ferrule.quantization import QuantizedModel
-from ferrule.quantization.own import CONVERSIONS, is_float
+from ferrule.quantization.own import is_float
 from ferrule.quantization.recurrent import KEPT
 
 PLACES = ("middle", "input", "output")

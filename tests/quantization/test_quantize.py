@@ -13,6 +13,7 @@ from needs import require_module
 
 import ferrule
 from ferrule.errors import FerruleError, InputError, MissingToolError
+from ferrule.evaluation.data import DataSettings, open_data
 from ferrule.graph import LayerType
 from ferrule.quantization import QuantizedModel, library
 
@@ -41,6 +42,25 @@ def test_all_layers_become_integers(tmp_path: Path, scheme: str) -> None:
     wanted, found = network.run([given])[0], done.network.run([given], real=True)[0]
     assert np.max(np.abs(wanted - found)) < 0.05
     assert ferrule.load(done.tflite).run([given], real=True)[0].tolist() == found.tolist()
+
+
+def test_labels_give_the_metrics_of_both_models(tmp_path: Path) -> None:
+    network = convolutions()
+    data = str(samples(network, tmp_path))
+    np.save(tmp_path / "y.npy", np.arange(12) % 4)
+    done = ferrule.quantize(network, data, str(tmp_path / "y.npy"))
+    assert done.evaluation is not None
+    assert done.evaluation.float_model is not None
+    alone = ferrule.evaluate(done.network, data, str(tmp_path / "y.npy"), float_model=done.float_network)
+    assert done.evaluation.metrics == alone.metrics
+    assert alone.float_model is not None
+    assert done.evaluation.float_model.metrics == alone.float_model.metrics
+    ends = done.float_network.inputs, done.float_network.outputs
+    opened = open_data(data, str(tmp_path / "y.npy"), *ends, DataSettings(), None)
+    same = ferrule.quantize(network, opened)
+    assert same.evaluation is not None
+    assert same.evaluation.metrics == alone.metrics
+    assert ferrule.quantize(network, data).evaluation is None
 
 
 def test_int16_loses_less_than_int8(tmp_path: Path) -> None:

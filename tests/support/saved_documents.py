@@ -51,8 +51,9 @@ from ferrule.report.inspection_parts import (
     TakerPart,
     TensorPart,
 )
+from ferrule.report.losses import LossPart
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
-from ferrule.report.quantization_document import FloatLayerPart, LossPart, QuantizationDocument
+from ferrule.report.quantization_document import FloatLayerPart, QuantizationDocument
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.search_document import BlockPart, ResultPart, SearchDocument, TrialPart
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -156,6 +157,7 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
                 constant_bytes=960,
                 scratch_bytes=0,
                 beside=(conv,),
+                inputs=(text or "conv/Relu;bias",),
                 outputs=(f"{text} out" if text else "Identity",),
             ),
         ),

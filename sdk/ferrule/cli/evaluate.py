@@ -62,6 +62,12 @@ if TYPE_CHECKING:
         default=20,
     ),
     option(
+        "--compared",
+        "With --float: by how many samples the losses of layers are measured.",
+        kind=NATURAL,
+        default=16,
+    ),
+    option(
         "--seed",
         "Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
         kind=NATURAL,

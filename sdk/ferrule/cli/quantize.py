@@ -63,6 +63,11 @@ if TYPE_CHECKING:
     ),
     option("--seed", "Draws the samples of --limit.", kind=NATURAL, default=0),
     option("--compared", "By how many samples the losses of layers are measured.", kind=NATURAL, default=16),
+    option(
+        "--labels",
+        "The labels of the samples, as for ferrule evaluate: the report then has the metrics of both models.",
+        metavar="L",
+    ),
 )
 @collected(
     "searched",
@@ -72,7 +77,6 @@ if TYPE_CHECKING:
         "Search the best precision of each layer within these limits of the board, and quantise the model so.",
         metavar="flash=256K,ram=64K,ms=50",
     ),
-    option("--labels", "With --budget: the labels of the samples, as for ferrule evaluate.", metavar="L"),
     option(
         "--metric",
         "With --budget: accuracy, top5, auc, mae or mse.  [default: accuracy with labels, the noise of the outputs "
@@ -159,6 +163,7 @@ def command(
                 ranges=asked["ranges"],
                 seed=asked["seed"],
                 limit=asked["limit"],
+                labels=asked["labels"],
                 progress=say,
                 **searched,
             )
@@ -198,6 +203,6 @@ def _divided(data: Sequence[str], models: int) -> list[Sequence[str]]:
 
 def _refuse_others(searched: dict[str, Any], options: JobOptions) -> None:
     """Raise FerruleError for an option that is for a search alone."""
-    given = [name for name in ("labels", "metric", "scheduler", "results") if searched[name] is not None]
+    given = [name for name in ("metric", "scheduler", "results") if searched[name] is not None]
     if given or options.board is not None:
         raise FerruleError(f"--{(given or ['board'])[0]} is for a search", hint="--budget flash=256K,ms=50 searches")

@@ -19,7 +19,8 @@ from ferrule.emulation import Clock, EngineOptions
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.custom_metric import CustomMetric, custom_metric, load_metric
 from ferrule.evaluation.data import DataSet, DataSettings
-from ferrule.evaluation.float_model import check_float, float_predictions, largest_difference
+from ferrule.evaluation.float_model import FROM_DATA, check_float, float_losses, float_predictions, largest_difference
+from ferrule.evaluation.losses import COMPARED
 from ferrule.evaluation.metrics import (
     CONFUSION,
     LOWER,
@@ -118,6 +119,7 @@ def evaluate(
     *,
     metrics: Sequence[str] = (),
     float_model: Network | ModelFile | None = None,
+    compared: int = COMPARED,
     settings: DataSettings | None = None,
     limit: int | None = None,
     sequence: str | None = None,
@@ -170,6 +172,7 @@ def evaluate(
         sequence=sequence,
         metrics=metrics,
         float_model=None if float_model is None else network_of(float_model),
+        compared=compared,
         score=score,
         output=output,
         confidence=confidence,
@@ -365,6 +368,9 @@ class _Scorer:
         agreement, flips = None, None
         if not self.request.reconstructs and (scored is None or self._computed(scored) & OF_CLASSES):
             agreement, flips = self._agreement(other, mine, predictions, scored)
+        count = min(self.request.compared, len(self.data))
+        real = reopen(other) if reopen is not None and source == FROM_DATA else None
+        losses, unmatched = float_losses(self.network, other, self.data, real, count, self.request.run.progress)
         part = FloatPart(
             model=_model_part(other),
             metrics=its.metric_parts(predictions, its.scored(predictions)),
@@ -375,6 +381,9 @@ class _Scorer:
             inputs=source,
             flips=None if flips is None else len(flips),
             flipped=() if flips is None else tuple(flips[:_FLIPS]),
+            losses=losses,
+            compared=count,
+            unmatched=unmatched,
         )
         return part, predictions.path
 

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data import Chunk, DataSet
+from ferrule.evaluation.losses import layer_losses
 from ferrule.evaluation.predictions import Predictions, on_host
 from ferrule.graph import Array
 from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.progress import Progress
+from ferrule.report.losses import LossPart
 from ferrule.report.verdicts import compare
 
 NAME = "float model"
@@ -61,13 +64,28 @@ def float_predictions(
         except InputError:  # the data has stored values, which a float input cannot take
             pass
 
-    def dequantised(chunk: Chunk) -> list[Array]:
-        return [
-            info.dequantize(array).astype(np.float32) for info, array in zip(network.inputs, chunk.inputs, strict=True)
-        ]
+    inputs = partial(_dequantised, network)
+    return on_host(other, data, progress, reconstructed=reconstructed, inputs=inputs, what=NAME), DEQUANTISED
 
-    predictions = on_host(other, data, progress, reconstructed=reconstructed, inputs=dequantised, what=NAME)
-    return predictions, DEQUANTISED
+
+def _dequantised(network: Network, chunk: Chunk) -> list[Array]:
+    return [info.dequantize(array).astype(np.float32) for info, array in zip(network.inputs, chunk.inputs, strict=True)]
+
+
+def float_losses(
+    network: Network, other: Network, data: DataSet, real: DataSet | None, count: int, progress: Progress
+) -> tuple[tuple[LossPart, ...], int]:
+    """Return what layers lose on the first samples of the data, and the number of those of which it is not known.
+
+    `real` has the samples as the float model takes them; without it, they are the quantised inputs.
+    """
+
+    def pairs() -> Iterator[tuple[Sequence[Array], Sequence[Array]]]:
+        for index in range(count):
+            chunk = data.take([index])
+            yield _dequantised(network, chunk) if real is None else real.take([index]).inputs, chunk.inputs
+
+    return layer_losses(network, other, {}, pairs(), count, progress) if count else ((), 0)
 
 
 def largest_difference(mine: Sequence[Array], its: Sequence[Array]) -> float | None:

@@ -9,10 +9,11 @@ from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.evaluation.intervals import Confidence
+from ferrule.evaluation.losses import COMPARED
 from ferrule.evaluation.metrics import check_metric
 from ferrule.evaluation.scoring import Score
 from ferrule.firmware import Job
-from ferrule.interface import either, option
+from ferrule.interface import either, name_of, option
 from ferrule.network import Network
 from ferrule.running import RunRequest
 
@@ -32,6 +33,8 @@ class EvaluationRequest:
     metrics: Sequence[str] = ()
     float_model: Network | None = None
     """The model from before its quantisation, which is evaluated on the same samples."""
+    compared: int = COMPARED
+    """By how many samples it is measured what each layer loses against the float model."""
     score: str = "output"
     output: str | None = None
     """The output that is scored; None for the first."""
@@ -57,6 +60,8 @@ class EvaluationRequest:
                 f"metrics is {self.metrics!r}, expected a list", hint=f"write metrics=[{self.metrics!r}]"
             )
         Confidence(level=self.confidence)  # refuses a level that is none
+        if self.compared < 0:
+            raise FerruleError(f"{name_of('compared')} is {self.compared}, expected a number from 0 on")
         if self.seed < 0:
             raise FerruleError(f"the seed is {self.seed}, expected a number from 0 on")
         object.__setattr__(self, "metrics", tuple(dict.fromkeys(self.metrics)))

@@ -13,31 +13,33 @@ from ferrule.budget import begun
 from ferrule.codegen.digest import digest
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import DataSet, DataSettings
+from ferrule.evaluation.data.stored import stored
+from ferrule.evaluation.evaluate import evaluated
+from ferrule.evaluation.losses import COMPARED, layer_losses
 from ferrule.evaluation.request import EvaluationRequest
 from ferrule.formats import ModelFile, load, to_tflite
-from ferrule.graph import DataType, Graph, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Rounding, TensorInfo
 from ferrule.interface import name_of
 from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
 from ferrule.network.rounding import with_rounding
+from ferrule.operators.elementwise.quantize import CONVERSIONS
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.quantization.biases import with_representable_biases
 from ferrule.quantization.folding import folded
 from ferrule.quantization.library import check_installed, with_integers
-from ferrule.quantization.losses import layer_losses
 from ferrule.quantization.observation import observed_ranges
-from ferrule.quantization.own import CONVERSIONS, is_float, refused, with_names, with_own_integers
+from ferrule.quantization.own import is_float, refused, with_names, with_own_integers
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import Range, RangeRule
 from ferrule.quantization.rewriting import with_kernels
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
+from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.quantization_document import FloatLayerPart, QuantizationDocument
 from ferrule.report.surroundings import environment
+from ferrule.running import RunRequest
 from ferrule.running.networks import network_of
-
-COMPARED = 16
-"""The samples by which losses are measured unless more are asked for: the numpy kernels are slow."""
 
 
 @frozen
@@ -128,6 +130,7 @@ class FloatForm:
 def quantize(
     model: Network | ModelFile,
     data: str | Sequence[str] | DataSet,
+    labels: str | None = None,
     *,
     scheme: str = "int8",
     io: str | None = None,
@@ -141,12 +144,13 @@ def quantize(
 ) -> QuantizedModel:
     """Return a float32 model with activations in integers and weights in int8, per channel, and what it loses.
 
-    `data` has the samples, as for `evaluate`: real values as the model was trained with, without labels. With `limit`,
-    that many of them are drawn with `seed`. `scheme` is "int8" or "int16", the type of activations. `io` is the type of
-    the model's inputs and outputs: the scheme's, the default, or "float". `ranges` says how the range of a tensor
-    follows from its values in all samples: "minmax", "mse" (the least mean squared error), "percentile" or
-    "percentile=99.9". Each of `keep` is NAME or NAME=PRECISION: layers, or kinds of layers, that stay in "float", or
-    have another precision than the scheme. Losses are measured on `compared` samples, the first of the data.
+    `data` has the samples, as for `evaluate`: real values as the model was trained with. With `labels`, or those of an
+    open data set, both models are evaluated on them, too. With `limit`, that many are drawn with `seed`. `scheme` is
+    "int8" or "int16", the type of activations. `io` is the type of the model's inputs and outputs: the scheme's, the
+    default, or "float". `ranges` says how the range of a tensor follows from its values in all samples: "minmax", "mse"
+    (the least mean squared error), "percentile" or "percentile=99.9". Each of `keep` is NAME or NAME=PRECISION: layers,
+    or kinds of layers, that stay in "float", or have another precision than the scheme. Losses are measured on
+    `compared` samples, the first of the data.
 
     Raises:
         InputError: the data cannot be read, does not fit the model, or gives values that are not finite.
@@ -161,12 +165,16 @@ def quantize(
     network = network_of(model)
     given = precisions(network, wanted, [Keep.parse(text) for text in keep])
     form = FloatForm.of(network)
-    samples = EvaluationRequest(data=data, settings=settings, limit=limit, seed=seed).opened(form.normal)
+    asked = EvaluationRequest(data=data, labels=labels, settings=settings, limit=limit, seed=seed, compared=0)
+    samples = asked.opened(form.normal)
     own = carried_over(form.simple, rewritten(network, given, form.simple), form.normal)
     observed = observed_ranges(form.normal, samples, rule, own, form.names, progress)
     progress(Step(phase="quantising the layers"))
     integers, reasons = form.quantized(observed, own, outside)
     result = form.with_own_outputs(integers)
+    count = min(compared, len(samples))
+    pairs = zip(*(_each(each, count) for each in (samples, stored(samples, integers))), strict=True)
+    losses, _ = layer_losses(integers, form.normal, form.names, pairs, count, progress)
     return QuantizedModel(
         ferrule_version=VERSION,
         model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
@@ -179,13 +187,28 @@ def quantize(
         float_bytes=_constant_bytes(network),
         integer_bytes=_constant_bytes(result),
         floats=tuple(_float_layers(integers, form.names, reasons)),
-        compared=min(compared, len(samples)),
-        losses=layer_losses(integers, form.normal, form.names, samples, compared, progress),
+        compared=count,
+        losses=losses,
+        evaluation=None if samples.labels is None else _evaluation(result, form.normal, samples, asked, progress),
         environment=environment(),
         network=result,
         float_network=form.normal,
         observed=observed,
     )
+
+
+def _each(data: DataSet, count: int) -> Iterator[Sequence[Array]]:
+    return (data.take([index]).inputs for index in range(count))
+
+
+def _evaluation(
+    network: Network, float_network: Network, samples: DataSet, asked: EvaluationRequest, progress: Progress
+) -> EvaluationDocument:
+    """Return the metrics of both models on samples with labels."""
+    request = replace(asked, float_model=float_network, run=RunRequest(progress=progress))
+    if isinstance(asked.data, DataSet):
+        request = replace(request, data=stored(samples, network))
+    return evaluated(network, request).document
 
 
 def _check_float(network: Graph) -> None:

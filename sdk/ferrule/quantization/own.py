@@ -28,7 +28,7 @@ from ferrule.graph.tensor import constant, read_only, renamed
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
-from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
+from ferrule.operators.elementwise.quantize import CONVERSIONS, DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.interpreter import operator_of
 from ferrule.operators.movement.pad import PadV2Descriptor
 from ferrule.operators.operator import Operands
@@ -37,7 +37,6 @@ from ferrule.quantization.precision import SCHEMES, Precision
 from ferrule.quantization.ranges import Range
 from ferrule.quantization.surgery import is_foreign
 
-CONVERSIONS = frozenset({LayerType.QUANTIZE, LayerType.DEQUANTIZE})
 _NARROW = DataType.INT8
 """The type of constants of layers that have them in int8 beside int16, such as PRELU."""
 _PROBE = Quantization.of(1 / 64)

@@ -14,6 +14,7 @@ from ferrule.interface import either, name_of, option, spelled
 from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
 from ferrule.report.document import ModelPart, Verdict
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
+from ferrule.report.losses import LossPart, losses_sections
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.sections import (
@@ -107,6 +108,17 @@ class MetricPart:
             return ""
         return f"{_number(self.low)} to {_number(self.high)} ({self.confidence:.4g})"
 
+    def change_from(self, other: MetricPart) -> Cell | None:
+        """Return by how much it differs from that of the float model, as worse where the intervals are apart."""
+        if self.value is None or other.value is None:
+            return None
+        change = self.value - other.value
+        ends = (self.low, self.high, other.low, other.high)
+        known = [end for end in ends if end is not None]
+        apart = len(known) == len(ends) and (known[1] < known[2] or known[3] < known[0])
+        worse = apart and (change < 0) == (self.better == "higher")
+        return Cell(f"{change:+.4f}, worse" if worse else f"{change:+.4f}", State.WARN if worse else None)
+
     @property
     def drawn(self) -> Interval | None:
         """Its value and interval on a scale that ends at 1, or a little above the largest of them."""
@@ -127,22 +139,40 @@ def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
 
 
-def metrics_table(title: str, metrics: Sequence[MetricPart], others: Sequence[MetricPart] = ()) -> Table:
-    """Return metrics with their intervals, and beside them the values of the same metrics of a float model."""
-    floats = {part.name: _number(part.value) for part in others}
+def metrics_table(
+    title: str, metrics: Sequence[MetricPart], others: Sequence[MetricPart] = (), proof: ProofPart | None = None
+) -> Table:
+    """Return metrics with their intervals, beside them those of a float model, and what a board says of them."""
+    floats = {part.name: part for part in others}
+    board = "board" if proof is None else f"on {proof.report.build.board}"
+    on_board = None if proof is None else Cell(proof.of_metrics, proof.verdict.state)
     return Table(
         title,
         (
             *names("metric"),
             *numbers("value"),
             Column("float model", Align.NUMBER, sparse=True),
-            Column("interval", Align.NAME, sparse=True),
+            Column("change", Align.NUMBER, sparse=True),
+            Column(board, Align.NAME, sparse=True, drop=2),
+            Column("interval", Align.NAME, sparse=True, drop=4),
             Column("", Align.DRAWN, sparse=True),
+            Column("interval of float", Align.NAME, only=Only.PAGES, sparse=True, drop=3),
             Column("by", sparse=True, drop=1),
         ),
         [
-            (each.name, _number(each.value), floats.get(each.name), each.interval, each.drawn, each.method)
+            (
+                each.name,
+                _number(each.value),
+                None if other is None else _number(other.value),
+                None if other is None else each.change_from(other),
+                on_board,
+                each.interval,
+                each.drawn,
+                "" if other is None else other.interval,
+                each.method,
+            )
             for each in metrics
+            for other in (floats.get(each.name),)
         ],
     )
 
@@ -257,6 +287,12 @@ class FloatPart:
     """The number of samples for which the models predict different labels; None without labels to predict."""
     flipped: tuple[FlipPart, ...] = ()
     """Of these, those with the largest margins of the float model, at most 20."""
+    losses: tuple[LossPart, ...] = ()
+    """What inputs and layers lose whose tensors the float model has by name, in the order of execution."""
+    compared: int = 0
+    """The number of samples by which the losses were measured."""
+    unmatched: int = 0
+    """The number of layers that have none, since the float model has no such tensor, or values that are not finite."""
 
     @property
     def flip_table(self) -> Table | None:
@@ -331,6 +367,13 @@ class ProofPart:
         board = f"{self.report.build.board} by {self.report.engine}"
         whole = "; all samples: host, board" if self.whole else ""
         return f"{plural(len(self.samples), 'sample')} (seed {self.seed}) compared: host, {board}, numpy{whole}"
+
+    @property
+    def of_metrics(self) -> str:
+        """What it says of the metrics, in few words."""
+        if self.whole:
+            return f"{self.verdict.words}, all samples"
+        return f"{self.verdict.words} on {plural(len(self.samples), 'sample')}"
 
     def cases(self) -> Iterator[Case]:
         """Yield whether the fast path and the board agree, and what is wrong with the calls of devices."""
@@ -466,7 +509,14 @@ class EvaluationDocument(Document):
         if not self.metrics:
             return Part("Metrics", (Text(f"{title}: no metrics, since there are no labels"),))
         others = () if self.float_model is None else self.float_model.metrics
-        return Part("Metrics", (metrics_table(title, self.metrics, others), *notes))
+        return Part("Metrics", (metrics_table(title, self.metrics, others, self.proof), *notes))
+
+    def against_float(self) -> Iterator[Section]:
+        """Yield the metrics beside those of the float model, and what has changed."""
+        yield self._metrics(f"{self.model.name} on {self.data.samples:,} samples of {self.data.source}")
+        if self.float_model is not None:
+            yield Text(self.float_model.text, f"float model {self.float_model.model.name}")
+            yield from filter(None, [part("Flipped samples", self.float_model.flip_table)])
 
     def _labels(self) -> Iterator[Section]:
         """Yield the tables by label: a terminal has those with the least recall."""
@@ -495,9 +545,13 @@ class EvaluationDocument(Document):
         model = self.float_model
         if model is not None:
             yield Text(model.text, f"float model {model.model.name}")
-            metrics = metrics_table("metrics of the model in float32", model.metrics)
-            yield Part("Against the model in float32", (metrics,), only=Only.PAGES)
             yield from filter(None, [part("Flipped samples", model.flip_table)])
+            yield from losses_sections(model.losses, model.compared)
+            if model.unmatched:
+                text = (
+                    f"{plural(model.unmatched, 'layer')} without a tensor of the same name and shape in the float model"
+                )
+                yield Text(text, "not compared")
         for path in self.paths:
             samples, seconds = plural(path.samples, "sample"), f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
             yield Text(f"{samples} by {path.where}: {seconds}", "ran")

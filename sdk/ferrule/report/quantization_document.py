@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ferrule._frozen import frozen
@@ -11,62 +10,23 @@ from ferrule._typing import override
 from ferrule.graph import brief
 from ferrule.report.base import Document, Measure, Row, flat
 from ferrule.report.document import ModelPart
-from ferrule.report.evaluation_document import DataPart
+from ferrule.report.evaluation_document import DataPart, EvaluationDocument
+from ferrule.report.losses import LossPart, losses_sections
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
-    Cell,
-    Column,
     Facts,
     Part,
-    State,
+    Section,
     Table,
     Text,
     joined,
     names,
-    numbers,
     page_part,
     part,
     plural,
-    share,
 )
 
 QUANTIZATION_SCHEMA_VERSION = 1
-_WORST_LISTED = 5
-_POOR_DB = 20.0
-"""A signal to noise ratio that is worth a look: an error of a tenth of the signal."""
-
-
-@frozen
-class LossPart:
-    """What an input or a layer loses, over the elements of its first output in the samples that were compared."""
-
-    name: str
-    type: str
-    """The layer's type, or "input"."""
-    tensor: str
-    """The tensor, which both models have."""
-    dtype: str
-    """What it is stored as."""
-    rms: float
-    """The root mean square of the float model's values."""
-    error: float
-    """That of the differences from it."""
-    own_error: float | None
-    """The same for a layer that reads the float model's values: what the layer adds itself; None if it has a state."""
-    saturated: float | None
-    """The share of the values that the range cuts off, 0 to 1; None for float32."""
-    unused: float | None
-    """The share of the range that no value reaches, 0 to 1; None for float32."""
-
-    @property
-    def sqnr_db(self) -> float | None:
-        """The signal to quantisation noise ratio, in decibels; None if one of them is 0."""
-        return _decibels(self.rms, self.error)
-
-    @property
-    def own_db(self) -> float | None:
-        """The ratio for what the layer adds itself; None if it is not known, or 0."""
-        return None if self.own_error is None else _decibels(self.rms, self.own_error)
 
 
 @frozen
@@ -107,12 +67,16 @@ class QuantizationDocument(Document):
     """The number of samples by which the losses were measured."""
     losses: tuple[LossPart, ...] = ()
     """Of the inputs and layers, in the order of execution."""
+    evaluation: EvaluationDocument | None = None
+    """The quantised model on the samples that chose the ranges, with the float model beside it; None without labels."""
     environment: EnvironmentPart | None = None
 
     @override
     def measures(self) -> Iterator[Measure]:
         yield Measure("constants", self.integer_bytes, unit="B")
         yield Measure("layers in float32", len(self.floats))
+        if self.evaluation is not None:
+            yield from self.evaluation.measures()
         for each in self.losses:
             yield Measure("SQNR", each.sqnr_db, "layer", each.name, each.type, unit="dB", better="higher")
 
@@ -130,8 +94,8 @@ class QuantizationDocument(Document):
         return Part(
             self.model.name,
             (
-                self._losses(),
-                *self._worst(),
+                *losses_sections(self.losses, self.compared),
+                *self._evaluated(),
                 self._floats(),
                 Text(f"{plural(self.layers, 'layer')} in {self.scheme}, {saved}", "model"),
                 Text(f"{plural(self.data.samples, 'sample')} of {self.data.source}, by {self.ranges}", "ranges"),
@@ -142,43 +106,11 @@ class QuantizationDocument(Document):
             about=f"{self.scheme}, calibrated with {plural(self.data.samples, 'sample')} of {self.data.source}",
         )
 
-    def _losses(self) -> Part | None:
-        rows = [
-            (
-                str(index),
-                each.name,
-                each.type,
-                each.dtype,
-                _cell(each.sqnr_db, each),
-                "" if each.own_db is None else f"{each.own_db:.1f}",
-                "" if not each.saturated else f"{each.saturated:.2%}",
-                share(each.unused),
-            )
-            for index, each in enumerate(self.losses)
-        ]
-        table = Table(
-            f"against the float model, on {plural(self.compared, 'sample')}",
-            (
-                *numbers("#"),
-                *names("layer", "type", "stored as"),
-                *numbers("SQNR, dB", "own, dB"),
-                Column("cut off", sparse=True),
-                *numbers("range unused", spare=1),
-            ),
-            rows,
-        )
-        return part("Losses", table) if rows else None
-
-    def _worst(self) -> Iterator[Text]:
-        """Yield where most is lost, in words."""
-        if self.losses:
-            last = self.losses[-1]
-            yield Text(_ratio(last), f"output '{last.tensor}'")
-        known = [(each.own_db, each) for each in self.losses if each.own_db is not None]
-        found = sorted(known, key=lambda each: each[0])[:_WORST_LISTED]
-        if found:
-            items = [f"{each.name} {each.type}: {ratio:.1f} dB" for ratio, each in found]
-            yield Text("the layers that add most noise themselves", "losses", items=items)
+    def _evaluated(self) -> Iterator[Section]:
+        """Yield the metrics of both models, and the samples whose label has changed."""
+        if self.evaluation is not None:
+            yield from self.evaluation.against_float()
+            yield Text("the metrics are of the samples that chose the ranges; others judge the model better", "note")
 
     def _floats(self) -> Part | None:
         if not self.floats:
@@ -203,19 +135,3 @@ class QuantizationDocument(Document):
     def __repr__(self) -> str:
         left = f", {len(self.floats)} in float32" if self.floats else ""
         return f"<{type(self).__name__} {brief(self.model.name)}: {self.layers} layers in {self.scheme}{left}>"
-
-
-def _decibels(signal: float, noise: float) -> float | None:
-    return 20 * math.log10(signal / noise) if signal > 0 and noise > 0 else None
-
-
-def _ratio(loss: LossPart) -> str:
-    if loss.sqnr_db is not None:
-        return f"{loss.sqnr_db:.1f} dB of signal to quantisation noise"
-    return "equal to the float model" if loss.error == 0 else f"0 in the float model, and off by {loss.error:.3g}"
-
-
-def _cell(ratio: float | None, loss: LossPart) -> Cell:
-    if ratio is None:
-        return Cell("exact" if loss.error == 0 else "no signal")
-    return Cell(f"{ratio:.1f}", State.WARN if ratio < _POOR_DB else None)

@@ -30,6 +30,8 @@ _QUANTIZE_TO = {
 _ONNX_FROM = (DataType.FLOAT32, DataType.INT8, DataType.UINT8)
 _DEQUANTIZE_FROM = (DataType.INT8, DataType.INT16, DataType.UINT8)
 _INT32 = np.iinfo(np.int32)
+CONVERSIONS = frozenset({LayerType.QUANTIZE, LayerType.DEQUANTIZE})
+"""Layers that change how values are stored, and not the values."""
 
 
 @frozen

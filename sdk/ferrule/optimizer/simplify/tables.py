@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, GraphEditor, Layer, Rounding, TensorInfo
 from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.elementwise.lookup import LookupDescriptor
+from ferrule.operators.elementwise.quantize import CONVERSIONS
 from ferrule.operators.operator import EVERY_INT8, Operands
 from ferrule.operators.table import OPERATORS, having, type_of
 
 _MOST_LAYERS = 64
 """Of which one table is made."""
-_CONVERSIONS = frozenset({LayerType.DEQUANTIZE, LayerType.QUANTIZE})
 
 
 def find_tables(editor: GraphEditor, layer: Layer) -> None:
@@ -114,7 +114,7 @@ class _Group:
     def _is_worth(self, passed: dict[str, Layer]) -> bool:
         """Whether layers are more than one, more than conversions, and none of an accelerator's."""
         layers = passed.values()
-        if len(layers) < 2 or all(each.type in _CONVERSIONS for each in layers):
+        if len(layers) < 2 or all(each.type in CONVERSIONS for each in layers):
             return False
         return any(
             isinstance(each.descriptor, LookupDescriptor)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,12 +12,12 @@ from ferrule.backends.target import MemoryKind
 from ferrule.emulation import Clock
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import DataSet
-from ferrule.evaluation.data.dataset import Source
+from ferrule.evaluation.data.stored import stored
 from ferrule.evaluation.evaluate import Evaluation, evaluated
 from ferrule.evaluation.request import EvaluationRequest
 from ferrule.firmware import Job
 from ferrule.firmware.fitting import board_fit
-from ferrule.graph import Array, Graph, TensorInfo
+from ferrule.graph import Array, Graph
 from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.operators.table import OPERATORS
@@ -46,40 +45,6 @@ def blocks(graph: Graph) -> tuple[tuple[str, ...], ...]:
 def _has_weighted(graph: Graph, names: Sequence[str]) -> bool:
     rows = (OPERATORS.get(graph.layer(name).type) for name in names)
     return any(row is not None and row.weighted for row in rows)
-
-
-class _Stored:
-    """Samples of a float model, as the inputs of a quantised one store them: a `Source`."""
-
-    def __init__(self, real: Source, inputs: Sequence[TensorInfo]) -> None:
-        self.real = real
-        self.inputs = tuple(inputs)
-        self.form = real.form
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """What is done to each sample."""
-        return self.real.steps
-
-    def __len__(self) -> int:
-        return len(self.real)
-
-    def read(self, indices: Sequence[int]) -> list[Array]:
-        """Return samples; raises as the float model's source does."""
-        arrays = self.real.read(indices)
-        return [info.quantize(array) for info, array in zip(self.inputs, arrays, strict=True)]
-
-    def name(self, index: int) -> str:
-        """Return the name of a sample."""
-        return self.real.name(index)
-
-
-def stored(data: DataSet, network: Network) -> DataSet:
-    """Return the samples of a float model as those of a network with other types of the same inputs."""
-    inputs = tuple(network.inputs)
-    if inputs == data.inputs:
-        return data
-    return replace(data, source=_Stored(data.source, inputs), inputs=inputs, _digests=[])
 
 
 @frozen

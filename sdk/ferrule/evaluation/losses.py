@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.evaluation.data import DataSet
 from ferrule.graph import Array, Layer, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import by_name
+from ferrule.operators.elementwise.quantize import CONVERSIONS
 from ferrule.operators.interpreter import Observer, run_layer
 from ferrule.progress import Progress, Step
-from ferrule.quantization.own import CONVERSIONS
-from ferrule.quantization.ranges import Range
-from ferrule.report.quantization_document import LossPart
+from ferrule.report.losses import LossPart
+
+COMPARED = 16
+"""The samples by which losses are measured unless more are asked for: the numpy kernels are slow."""
 
 
 @dataclass
@@ -37,28 +38,56 @@ def layer_losses(
     network: Network,
     float_network: Network,
     names: Mapping[str, str],
-    data: DataSet,
-    samples: int,
+    samples: Iterable[tuple[Sequence[Array], Sequence[Array]]],
+    count: int,
     progress: Progress,
-) -> tuple[LossPart, ...]:
+) -> tuple[tuple[LossPart, ...], int]:
     """Return the losses of a network's inputs and layers, in order, whose tensors the float network has by name.
 
-    `names` has the names that users know of layers, by the tensor that they write. The losses are measured on the first
-    samples of the data, each from the initial state on, by the numpy kernels.
+    The second result is the number of the others.
+
+    `samples` has the inputs of the float network and those of the network, `count` times; each runs from the initial
+    state on, by the numpy kernels. Inputs and outputs are matched by their order. `names` has the names that users know
+    of layers, by the tensor that they write. A tensor is left out if the float network has it with another shape, or
+    with values that are not finite.
     """
     sums: dict[str, _Sums] = {}
-    count = min(samples, len(data))
-    progress(Step(phase="comparing the layers with the float model"))
-    for index in range(count):
-        given = by_name(network.name, float_network.inputs, data.take([index]).inputs)
+    unknown = set[str]()
+    same = {its.name: mine.name for mine, its in zip(network.inputs, float_network.inputs, strict=True)}
+    if len(network.outputs) == len(float_network.outputs):
+        same |= {its.name: mine.name for mine, its in zip(network.outputs, float_network.outputs, strict=True)}
+    phase = "comparing the layers with the float model"
+    progress(Step(phase=phase))
+    for index, (real_inputs, stored_inputs) in enumerate(samples):
+        given = by_name(network.name, float_network.inputs, real_inputs)
         real, stored = dict(given), dict[str, Array]()
         float_network.run(given, observe=_into(real))
-        inputs = {info.name: _stored(info, given[info.name]) for info in network.inputs}
+        real = {same.get(name, name): values for name, values in real.items()}
+        inputs = by_name(network.name, network.inputs, stored_inputs)
         network.run(inputs, observe=_into(stored))
         for info, array, own in _results(network, real, inputs | stored):
-            _add(sums.setdefault(info.name, _Sums()), info, real[info.name], array, own)
-        progress(Step(phase="comparing the layers with the float model", done=index + 1, total=count))
-    return tuple(_part(network.info(tensor), network.producer(tensor), names, sums[tensor]) for tensor in sums)
+            if np.isfinite(real[info.name]).all() and np.isfinite(array).all():
+                _add(sums.setdefault(info.name, _Sums()), info, real[info.name], array, own)
+            else:
+                unknown.add(info.name)
+        progress(Step(phase=phase, done=index + 1, total=count))
+    known = tuple(
+        _part(network.info(tensor), network.producer(tensor), names, sums[tensor])
+        for tensor in sums
+        if tensor not in unknown
+    )
+    return known, sum(1 for _ in _measured(network)) - len(known)
+
+
+def _measured(network: Network) -> Iterator[tuple[TensorInfo, Layer | None]]:
+    """Yield the tensor of each quantised input and of each layer, but not of conversions to float."""
+    for info in network.inputs:
+        if info.quantization is not None:
+            yield info, None
+    for layer in network.layers:
+        info = network.info(layer.outputs[0])
+        if layer.type not in CONVERSIONS or info.quantization is not None:
+            yield info, layer
 
 
 def _into(found: dict[str, Array]) -> Observer:
@@ -74,14 +103,18 @@ def _results(
     network: Network, real: Mapping[str, Array], stored: Mapping[str, Array]
 ) -> Iterator[tuple[TensorInfo, Array, Array | None]]:
     """Yield the tensor of each input and layer, its values, and those that it has for exact inputs."""
-    for info in network.inputs:
-        if info.quantization is not None:
-            yield info, stored[info.name], stored[info.name]
-    for layer in network.layers:
-        info = network.info(layer.outputs[0])
-        if info.name not in real or (layer.type in CONVERSIONS and info.quantization is None):
-            continue
-        yield info, stored[info.name], _alone(network, layer, real)
+    for info, layer in _measured(network):
+        values = real.get(info.name)
+        if values is not None and _fits(info, values):
+            array = stored[info.name]
+            yield info, array, array if layer is None else _alone(network, layer, real)
+
+
+def _fits(info: TensorInfo, values: Array) -> bool:
+    """Return whether the float network's values are those of a tensor."""
+    if values.shape != info.shape:
+        return False
+    return values.dtype == info.dtype.numpy if info.quantization is None else len(info.quantization.scales) == 1
 
 
 def _alone(network: Network, layer: Layer, real: Mapping[str, Array]) -> Array | None:
@@ -95,10 +128,16 @@ def _alone(network: Network, layer: Layer, real: Mapping[str, Array]) -> Array |
         values = real.get(tensor.info.name)
         if values is None:
             values = _behind_conversion(network, tensor.info.name, real)
-        if values is None:
+        if values is None or not _fits(tensor.info, values):
             return None
         arrays.append(_stored(tensor.info, values))
+    if network.info(layer.outputs[0]).quantization is not None and not all(map(_is_finite, arrays)):
+        return None
     return run_layer(network, layer, arrays)[0]
+
+
+def _is_finite(array: Array | None) -> bool:
+    return array is None or array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _behind_conversion(network: Network, name: str, real: Mapping[str, Array]) -> Array | None:
@@ -125,8 +164,9 @@ def _add(sums: _Sums, info: TensorInfo, real: Array, stored: Array, alone: Array
     else:
         sums.own += float(np.sum((info.dequantize(alone) - exact) ** 2))
     if info.quantization is not None:
-        whole, half = Range.represented(info), info.scale / 2
-        sums.saturated += int(np.sum((exact < whole.low - half) | (exact > whole.high + half)))
+        limits, half = np.iinfo(info.dtype.numpy), info.scale / 2
+        low, high = (info.scale * (int(limit) - info.zero_point) for limit in (limits.min, limits.max))
+        sums.saturated += int(np.sum((exact < low - half) | (exact > high + half)))
         sums.lowest, sums.highest = min(sums.lowest, stored.min()), max(sums.highest, stored.max())
 
 
