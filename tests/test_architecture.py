@@ -58,6 +58,16 @@ def test_imports_go_down_only() -> None:
     assert not wrong
 
 
+def test_only_a_network_in_a_notebook_goes_through_the_facade() -> None:
+    found = [
+        str(path.relative_to(PACKAGE))
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import) and any(alias.name == "ferrule" for alias in node.names)
+    ]
+    assert found == ["network/network.py"]
+
+
 def test_codegen_knows_backends_through_their_firmware_face_only() -> None:
     allowed = {"ferrule.backends", "ferrule.backends.contribution", "ferrule.backends.firmware"}
     for path in (PACKAGE / "codegen").rglob("*.py"):

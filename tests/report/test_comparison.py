@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,11 @@ from saved_documents import documents, evaluation_document, inspection_document,
 from ferrule.errors import FerruleError
 from ferrule.report import LayerPart, ReportDocument, Verdict
 from ferrule.report.comparison import compare_documents
-from ferrule.report.comparison_document import Change, ChangePart, Comparison
+from ferrule.report.comparison_document import MATTERS, Change, ChangePart, Comparison
 from ferrule.report.console import print_report
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.limits import Limits, parse_limits
+from ferrule.report.sections import Cell, State
 
 RUN = run_document()
 MINE = "kws.tflite mps2-an386 unicorn zig CpuAcc,Npu goal=speed"
@@ -370,3 +373,38 @@ def test_names_cannot_mark_up_the_terminal() -> None:
 
 def test_without_limits_all_may_change() -> None:
     assert Limits().of("whole", "instructions") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "state"),
+    [
+        ({"old": 10_000, "new": 9_994, "relative": -0.0006, "change": Change.BETTER}, "better, below 0.5%", None),
+        ({"old": 10_000, "new": 9_950, "relative": -0.005, "change": Change.BETTER}, "better", State.GOOD),
+        ({"old": 10_000, "new": 10_040, "relative": 0.004, "change": Change.WORSE}, "worse, below 0.5%", None),
+        ({"old": 10_000, "new": 10_060, "relative": 0.006, "change": Change.WORSE}, "worse", State.WARN),
+        ({"old": 0, "new": 1, "change": Change.WORSE}, "worse", State.WARN),
+        (
+            {"old": 0.8, "new": 0.9, "relative": 0.125, "change": Change.BETTER, "significant": False},
+            "better, not significant",
+            None,
+        ),
+        (
+            {"old": 0.8, "new": 0.9, "relative": 0.125, "change": Change.BETTER, "significant": True},
+            "better",
+            State.GOOD,
+        ),
+        (
+            {"old": 10_000, "new": 10_001, "relative": 0.0001, "change": Change.WORSE, "failed": True, "limit": "0"},
+            "worse than allowed (limit 0)",
+            State.BAD,
+        ),
+        ({"old": "exact", "new": "different", "change": Change.WORSE}, "worse", State.WARN),
+    ],
+)
+def test_a_change_that_does_not_matter_has_no_colour(change: dict[str, Any], text: str, state: State | None) -> None:
+    assert ChangePart(scope="whole", counter="instructions", **change).row[4] == Cell(text, state)
+
+
+def test_the_page_of_comparisons_states_what_matters() -> None:
+    page = " ".join((Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8").split())
+    assert f"changes by less than {MATTERS:.1%}" in page

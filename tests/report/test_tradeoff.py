@@ -89,6 +89,7 @@ def test_ticks_are_even_and_enclose_the_values(values: list[float]) -> None:
 def test_a_search_names_the_chosen_trial_and_its_limits() -> None:
     (data,) = drawn(search_document())
     assert [each.mark for each in data.choices] == [Mark.FRONT, Mark.CHOSEN, Mark.OTHER, Mark.OVER, Mark.BUILT]
+    assert data.caption.startswith("4 trials, 2 on the front")
     assert "Chosen: 1 int16, 1 int8." in data.caption
     chart = tradeoff_chart(data)
     assert [panel.title for panel in chart.panels] == [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 from numpy.typing import ArrayLike
 
@@ -26,6 +27,7 @@ from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 from ferrule.operators.interpreter import Observer, macs_of
 from ferrule.operators.work import check_work
+from ferrule.rendering import shown
 
 
 class Network(
@@ -53,6 +55,15 @@ class Network(
         """The names of the signatures of the file, the network's own first; empty if it has none."""
         self.notes: tuple[str, ...] = ()
         """What the reader made of the file that the layers do not show, such as old forms of operators."""
+
+    def _repr_html_(self) -> str:
+        """Return the network as notebooks show it: its inspection, or why there is none, such as before its outputs."""
+        import ferrule  # the facade: inspections are in packages that come after this one
+
+        try:
+            return ferrule.inspect(self, division=False)._repr_html_()
+        except ferrule.FerruleError as error:
+            return f"<pre>{escape(shown(f'{self!r}: {error}'))}</pre>"
 
     def validate(self) -> None:
         """Check every layer; UnsupportedError or ModelError names every invalid layer and the reason."""

@@ -183,6 +183,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             beside=beside,
             work=works.get((record.device, index)),
             rounding=layer.rounding.value,
+            inputs=tuple(each for each in layer.present_inputs if not firmware.artifact.graph.tensor(each).is_constant),
             outputs=tuple(layer.outputs),
             estimate=estimate_part(layer),
             copies=tuple(copy.text for copy in record.copies),

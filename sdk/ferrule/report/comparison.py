@@ -25,6 +25,12 @@ from ferrule.report.sweep_document import SweepDocument
 _VERDICTS = (*(verdict.value for verdict in Verdict), "failed")
 """From good to bad; "failed" is that of a sweep's run."""
 _BAD = frozenset({"failed", *(verdict.value for verdict in Verdict if not verdict.agrees)})
+_WORDS = {
+    None: "",
+    True: "significant: the intervals are apart",
+    False: "not significant: the intervals overlap",
+}
+"""By whether a metric's change is significant."""
 _KINDS: Mapping[str, Callable[[ChangePart], bool]] = {
     "proof": lambda change: change.counter == "proof",
     "metric": lambda change: change.scope == "metric",
@@ -203,7 +209,8 @@ def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
         new=after,
         relative=relative,
         change=Change.OTHER if note and before == after else _state(old, new),
-        note=joined(note, _significance(old, new), by="; "),
+        note=joined(note, _WORDS[_significant(old, new)], by="; "),
+        significant=_significant(old, new),
     )
 
 
@@ -222,12 +229,11 @@ def _state(old: Measure | None, new: Measure | None) -> Change:
     return Change.BETTER if (after > before) == (new.better == "higher") else Change.WORSE
 
 
-def _significance(old: Measure | None, new: Measure | None) -> str:
-    """Return whether the intervals of a metric are apart, in words; empty without a change or two intervals."""
+def _significant(old: Measure | None, new: Measure | None) -> bool | None:
+    """Return whether the intervals of a metric are apart; None without a change or two intervals."""
     if old is None or new is None or old.interval is None or new.interval is None or old.value == new.value:
-        return ""
-    apart = old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]
-    return "significant: the intervals are apart" if apart else "not significant: the intervals overlap"
+        return None
+    return old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]
 
 
 def _judged(change: ChangePart, limits: Limits) -> ChangePart:

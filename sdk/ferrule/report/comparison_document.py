@@ -32,6 +32,8 @@ from ferrule.report.sections import (
 )
 
 COMPARISON_SCHEMA_VERSION = 1
+MATTERS = 0.005
+"""The least relative change that is shown as better or worse; a limit judges smaller ones, too."""
 
 
 class Change(StrEnum):
@@ -88,6 +90,17 @@ class ChangePart:
     """Whether it is worse than the limit allows."""
     note: str = ""
     """Such as "was 'conv_1'", or whether a metric's change is significant."""
+    significant: bool | None = None
+    """Whether the confidence intervals of a metric are apart; None without two intervals."""
+
+    @property
+    def slight(self) -> str:
+        """Why a change for better or worse does not matter, in words; empty if it does."""
+        if self.failed or self.change not in {Change.BETTER, Change.WORSE}:
+            return ""
+        if self.significant is False:
+            return "not significant"
+        return f"below {MATTERS:.1%}" if self.relative is not None and abs(self.relative) < MATTERS else ""
 
     @property
     def name(self) -> str:
@@ -120,7 +133,8 @@ class ChangePart:
         """The change as the row of a table."""
         limit = f" (limit {self.limit})" if self.limit else ""
         states = {Change.BETTER: State.GOOD, Change.WORSE: State.WARN}
-        state = Cell(f"{self.change}{limit}", states.get(self.change))
+        slight = self.slight
+        state = Cell(joined(self.change, slight) + limit, None if slight else states.get(self.change))
         if self.failed:
             state = Cell(f"worse than allowed{limit}", State.BAD)
         unit = f" {self.unit}" if self.unit else ""

@@ -176,6 +176,8 @@ class LayerPart:
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
     rounding: str = Rounding.TFLM.value
     """The rule by which it requantises; "tflm" if it does not."""
+    inputs: tuple[str, ...] = ()
+    """The tensors that it reads, without constants; empty in a document of an older version."""
     outputs: tuple[str, ...] = ()
     """The tensors that it writes."""
     estimate: EstimatePart | None = None

@@ -84,6 +84,33 @@ class Assigned:
 
 
 @frozen
+class HotLayer:
+    """A layer with what it takes, for a drawing."""
+
+    name: str
+    about: str
+    """Its type, and what runs it."""
+    colour: int
+    share: float | None
+    """Its share of the time, 0 to 1; None if nothing was counted."""
+    used_bytes: int | None
+    """The bytes of the memory that are in use while it runs; None if they are not known."""
+    sources: tuple[int, ...] = ()
+    """The layers that write its inputs, by their place in the order of execution."""
+
+
+@positional
+class HotLayers:
+    """The layers in the order of execution, for a drawing."""
+
+    layers: Sequence[HotLayer]
+    unit: str
+    """What the time is counted in; empty if it is not."""
+    memory: str
+    """The name of the memory; empty if its plan is not known."""
+
+
+@frozen
 class EnvironmentPart:
     """Where a document was made. It contains no user name, host name or path."""
 

@@ -34,6 +34,7 @@ from ferrule.report.document import (
 from ferrule.report.duration import NOT_TIMED, DurationPart
 from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
+from ferrule.report.hot_spots import hot_spots
 from ferrule.report.picture import Assigned, EnvironmentPart, RegionPlanPart, SpanPart, Timeline, surroundings
 from ferrule.report.sections import (
     Align,
@@ -142,7 +143,7 @@ class ReportDocument(Document):
             yield {
                 **place,
                 "row": "layer",
-                **flat(layer, name="layer", work="", estimate=""),
+                **flat(layer, name="layer", work="", estimate="", inputs=""),
                 "unit": self.count.unit,
                 "copies": "; ".join(layer.copies),
                 **times.get(layer.name, {}),
@@ -259,7 +260,7 @@ class ReportDocument(Document):
                 *numbers(unit, only=counted, bar=True),
                 *numbers("share", only=counted),
                 Column("of best", sparse=True, drop=2),
-                *numbers("weights, B", only=Only.PAGES, bar=True),
+                Column("weights, B", Align.NUMBER, Only.PAGES, bar=True, drop=1),
                 Column("beside", sparse=True),
             ),
             [
@@ -404,6 +405,7 @@ class ReportDocument(Document):
     def _explained(self) -> Iterator[Part | None]:
         """Yield the parts that only pages show: the plan, the division among backends, the timeline, and the build."""
         plan = (Picture("memory", region, region.caption) for region in self.plan)
+        yield page_part("Where time and memory go", *hot_spots(self))
         yield page_part("Memory over time", *plan)
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]
         refusals = [(each.layer, backend, reason) for each in self.refusals for backend, reason in each.reasons.items()]

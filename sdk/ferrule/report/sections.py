@@ -88,9 +88,17 @@ class Column:
     sparse: bool = False
     """Whether the column is left out if all of its cells are empty."""
     drop: int = 0
-    """On a terminal that is too narrow: 0 to keep the column, else the rank at which it is left out, 1 first."""
+    """On a terminal that is too narrow: 0 to keep the column, else the rank at which it is left out, 1 first.
+
+    A page that is as narrow as a phone leaves out all columns with a rank, here or in `spare`."""
     spare: int = 0
-    """The same, but only where broken lines would make columns too narrow to read."""
+    """The same, but on a terminal only where broken lines would make columns too narrow to read."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether a narrow page leaves it out."""
+        return bool(self.drop or self.spare)
+
     below: str = ""
     """The heading of the column whose cells HTML shows above those of this column, in one; empty to show it apart."""
 
@@ -238,9 +246,27 @@ class Part(Section):
         A terminal ends with the verdict, where its reader is; a page begins with it, the figures and the remarks.
         """
         kept = [section for section in self.sections if section is not None and section.only in {None, only}]
-        if only is Only.TERMINAL or not self.what:
+        if only is Only.TERMINAL:
+            return kept
+        kept = [section for section in kept if _says_something(section)]
+        if not self.what:
             return kept
         return sorted(kept, key=lambda each: 2 if isinstance(each, Part) else not isinstance(each, Conclusion))
+
+
+def _says_something(section: Section) -> bool:
+    """Return whether a page has anything of a section to show."""
+    match section:
+        case Table():
+            return bool(section.rows)
+        case Facts():
+            return bool(section.facts)
+        case Picture(data=list() | tuple() as data):
+            return bool(data)
+        case Part(what=""):
+            return bool(section.shown(Only.PAGES))
+        case _:
+            return True
 
 
 def part(title: str, *sections: Section | None) -> Part | None:

@@ -195,7 +195,7 @@ def _runs(rows: Sequence[SweepRow]) -> Table:
         time,
         *sizes,
         *numbers(*metrics, bar=True),
-        *numbers("seconds", only=Only.PAGES),
+        Column("seconds", Align.NUMBER, Only.PAGES, drop=1),
     )
     return Table(
         "",

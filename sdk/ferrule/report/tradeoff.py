@@ -78,10 +78,11 @@ class Tradeoff:
     @property
     def caption(self) -> str:
         """What the chart shows, in words."""
+        count = sum(each.mark is not Mark.BUILT for each in self.choices)
         front = sum(each.mark in {Mark.FRONT, Mark.CHOSEN} for each in self.choices)
         chosen = joined(*(each.name for each in self.choices if each.mark is Mark.CHOSEN), by="; ")
         return joined(
-            f"{plural(len(self.choices), self.noun)}, {front:,} on the front: no other is as good in "
+            f"{plural(count, self.noun)}, {front:,} on the front: no other is as good in "
             f"{joined(self.value.name, *(cost.name for cost in self.costs))} and better in one.",
             f"Of {self.value.name}, {'more' if self.value.better == 'higher' else 'less'} is better.",
             chosen and f"Chosen: {chosen}.",

@@ -7,11 +7,11 @@ Each is a figure of boxes in rows. Horizontal places are shares of the picture's
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from ferrule._frozen import frozen, positional
-from ferrule.report.picture import Assigned, BufferPart, RegionPlanPart, SpanPart, Timeline
+from ferrule.report.picture import Assigned, BufferPart, HotLayer, HotLayers, RegionPlanPart, SpanPart, Timeline
 from ferrule.report.sections import Table, joined, names, numbers, plural, share
 
 HEIGHT = 280.0
@@ -23,6 +23,16 @@ _ROW = 48
 _BOX = 24
 _NARROWEST = 0.0012
 """Neighbouring spans below this width are drawn as one."""
+_ROWS = 40
+"""The most layers that have a row each where time and memory are drawn."""
+_LINE = 30
+"""Height of such a row."""
+_GUTTER, _TIME, _MEMORY = 0.08, 0.48, 0.76
+"""Where the boxes of layers, their times and the memory in use begin."""
+_LANES = 5
+"""Branches beside one another; more of them share the last lane."""
+_BAND = 90
+"""Height of the columns of very many layers."""
 _NAMED = 12
 """The most layers that the tooltip of a box names."""
 
@@ -171,6 +181,93 @@ def timeline_figure(timeline: Timeline) -> Figure:
         labels=labels,
         axis=("0", f"{end // 2:,}", f"{end:,} {timeline.unit}"),
     )
+
+
+def hot_layers_figure(hot: HotLayers) -> Figure:
+    """Return the layers of a run with their time and the memory in use: a row for each, or of very many a column."""
+    shares = [each.share for each in hot.layers if each.share is not None]
+    used = [each.used_bytes for each in hot.layers if each.used_bytes is not None]
+    most, peak = max(shares, default=0.0), max(used, default=0)
+    tips = [_hot_tip(each, hot) for each in hot.layers]
+    time = f"the time (share of the {hot.unit}, the longest {share(most)})" if hot.unit else ""
+    memory = f"the bytes of {hot.memory} in use, {peak:,} at the peak" if hot.memory else ""
+    hottest = max(hot.layers, key=lambda each: each.share or 0.0)
+    fullest = max(hot.layers, key=lambda each: each.used_bytes or 0)
+    few = len(hot.layers) <= _ROWS
+    draw = _hot_rows if few else _hot_columns
+    boxes, lines, height = draw(hot.layers, most, peak, tips)
+    words = joined(time, memory, by="; ") or "neither time nor memory is known"
+    return Figure(
+        summary=joined(
+            plural(len(hot.layers), "layer"),
+            f"most time in {hottest.name}, {share(hottest.share)}" if most else "",
+            f"most memory in use at {fullest.name}, {peak:,} B" if peak else "",
+        ),
+        caption=f"From left to right: the layers in the order of execution, with lines for what skips some; {words}."
+        if few
+        else f"From left to right: the layers in the order of execution. From top to bottom: {words}.",
+        height=height,
+        boxes=boxes,
+        lines=lines,
+        axis=(),
+        legend={"memory in use": "c7"} if peak else {},
+    )
+
+
+def _hot_tip(layer: HotLayer, hot: HotLayers) -> str:
+    time = "" if layer.share is None else f"{share(layer.share)} of the {hot.unit}"
+    memory = "" if layer.used_bytes is None else f"{layer.used_bytes:,} B of {hot.memory} in use"
+    return f"{layer.name}: {joined(layer.about, time, memory)}"
+
+
+_Drawn = tuple[list[Box], list[tuple[str, float, float, float, float]], float]
+
+
+def _hot_rows(layers: Sequence[HotLayer], most: float, peak: int, tips: Sequence[str]) -> _Drawn:
+    """Return a row for each layer: lines of branches, its box, its time, and the memory in use."""
+    boxes: list[Box] = []
+    for index, (layer, tip) in enumerate(zip(layers, tips, strict=True)):
+        y = index * _LINE
+        boxes.append(Box(_GUTTER, _TIME - _GUTTER - 0.02, y, _BOX, f"f{layer.colour}", tip, layer.name))
+        if layer.share and most:
+            width = max(layer.share / most * (_MEMORY - _TIME - 0.02), 0.001)
+            boxes.append(Box(_TIME, width, y, _BOX, f"f{layer.colour}", tip, share(layer.share)))
+        if layer.used_bytes and peak:
+            width = layer.used_bytes / peak * (1 - _MEMORY)
+            boxes.append(Box(_MEMORY, width, y, _BOX, "f7", tip, f"{layer.used_bytes:,}"))
+    return boxes, list(_branches(layers)), len(layers) * _LINE
+
+
+def _branches(layers: Sequence[HotLayer]) -> Iterator[tuple[str, float, float, float, float]]:
+    """Yield a line between neighbours, and for other edges one beside the boxes, in a lane that is free."""
+    free: list[int] = []
+    for index, layer in enumerate(layers):
+        for source in layer.sources:
+            if source == index - 1:
+                x = _GUTTER + 0.02
+                yield "link", x, x, source * _LINE + _BOX, index * _LINE
+                continue
+            lane = next((each for each, end in enumerate(free) if end <= source), len(free))
+            free[lane : lane + 1] = [index]
+            x = _GUTTER - min(lane + 1, _LANES) * _GUTTER / (_LANES + 1)
+            begin, end = source * _LINE + _BOX * 0.65, index * _LINE + _BOX * 0.35
+            yield "link", x, _GUTTER, begin, begin
+            yield "link", x, x, begin, end
+            yield "link", x, _GUTTER, end, end
+
+
+def _hot_columns(layers: Sequence[HotLayer], most: float, peak: int, tips: Sequence[str]) -> _Drawn:
+    """Return a column for each layer: its time above, and the memory in use below."""
+    boxes: list[Box] = []
+    width = 1 / len(layers)
+    for index, (layer, tip) in enumerate(zip(layers, tips, strict=True)):
+        if layer.share and most:
+            height = layer.share / most * _BAND
+            boxes.append(Box(index * width, width, _BAND - height, height, f"f{layer.colour}", tip, ""))
+        if layer.used_bytes and peak:
+            height = layer.used_bytes / peak * _BAND
+            boxes.append(Box(index * width, width, 2 * _BAND + 12 - height, height, "f7", tip, ""))
+    return boxes, [("link", 0, 1, _BAND, _BAND), ("link", 0, 1, 2 * _BAND + 12, 2 * _BAND + 12)], 2 * _BAND + 14
 
 
 def _runs(spans: Sequence[SpanPart], end: int) -> list[list[SpanPart]]:

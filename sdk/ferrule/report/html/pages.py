@@ -10,13 +10,14 @@ from ferrule._version import VERSION
 from ferrule.reading import read_text
 from ferrule.report.html.charts import HEIGHT, Chart, tradeoff_chart
 from ferrule.report.html.environment import TEMPLATES, environment
-from ferrule.report.html.figures import Figure, lanes_figure, memory_figure, timeline_figure
+from ferrule.report.html.figures import Figure, hot_layers_figure, lanes_figure, memory_figure, timeline_figure
 from ferrule.report.sections import Only, Part, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
 _DRAW: Mapping[str, Callable[[Any], Figure | Chart]] = {
     "memory": memory_figure,
+    "hot layers": hot_layers_figure,
     "lanes": lanes_figure,
     "timeline": timeline_figure,
     "tradeoff": tradeoff_chart,
