@@ -54,7 +54,7 @@ class Picture:
 
 PICTURES = (
     Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), spans=((0, 1395),)),
-    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), spans=((2634, 3594),), dark=True),
+    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), spans=((2634, 4339),), dark=True),
     Picture(
         name="time",
         arguments=("kws_ref_model.tflite", *BOARD, "--clock", "cycles"),
