@@ -87,7 +87,7 @@ def test_settings_that_exceed_the_budget_are_not_chosen(data: tuple[str, str]) -
     assert len(set(sizes)) == 3
     assert min(sizes) > 0
     for limit in sizes:
-        judged = searching._judged(trials, BoardBudget.parse(f"ms={limit:.6f}"), "")
+        judged = searching._judged(trials, BoardBudget.parse(f"flash={limit}"), "")
         assert [trial.exceeds for trial in judged] == [("flash",) if size > limit else () for size in sizes]
 
 

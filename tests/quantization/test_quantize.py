@@ -16,6 +16,7 @@ from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.evaluation.data import DataSettings, open_data
 from ferrule.graph import LayerType
 from ferrule.quantization import QuantizedModel, library
+from ferrule.report.writers import WRITERS
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +71,29 @@ def test_int16_loses_less_than_int8(tmp_path: Path) -> None:
     own = {each.name: each.own_db or 0.0 for each in wide}
     assert own["leaky"] > 80  # a layer without weights
     assert [each.name for each in narrow if (each.own_db or 0.0) > own[each.name]] == []
+
+
+def test_the_rule_of_ranges_is_the_one_that_loses_least(tmp_path: Path) -> None:
+    network, data = convolutions(), random(100, 8, 8, 3, seed=5)
+    data[7, 0, 0] *= 400  # with which all ranges are far wider than what the other samples need
+    np.save(tmp_path / "outlier.npy", data)
+    done = ferrule.quantize(network, str(tmp_path / "outlier.npy"))
+    ratios = {each.rule: each.sqnr_db or 0.0 for each in done.tried}
+    assert done.ranges == max(ratios, key=lambda rule: ratios[rule]) != "minmax"
+    assert ratios[done.ranges] > ratios["minmax"] + 0.5
+    named = ferrule.quantize(network, str(tmp_path / "outlier.npy"), ranges=done.ranges)
+    assert named.tried == ()
+    assert named.tflite == done.tflite
+    assert f"by {done.ranges}, chosen from 4 rules" in WRITERS["markdown"]([done.document])
+
+
+def test_minmax_unless_another_rule_is_clearly_better(tmp_path: Path) -> None:
+    data = str(samples(convolutions(), tmp_path))
+    done = ferrule.quantize(convolutions(), data)
+    best = min(each.noise for each in done.tried)
+    first = done.tried[0]
+    assert first.rule == "minmax"
+    assert (done.ranges == "minmax") == (first.noise <= 1.06 * best)
 
 
 def test_layers_that_are_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from float_networks import random
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Quantization
 from ferrule.quantization.precision import Precision
-from ferrule.quantization.ranges import Histogram, Method, Range, RangeRule
+from ferrule.quantization.ranges import AUTO_RULES, Histogram, Method, Range, RangeRule, parse_rules
 
 
 def histogram(values: Array) -> Histogram:
@@ -36,6 +36,14 @@ def squared_error(values: Array, range_: Range, precision: Precision) -> float:
 def test_rules_by_text(text: str, method: Method, percentile: float) -> None:
     assert RangeRule.parse(text) == RangeRule(method=method, percentile=percentile)
     assert RangeRule.parse(text).needs_counts == (method is not Method.MINMAX)
+
+
+def test_auto_stands_for_several_rules_of_int8_alone() -> None:
+    assert parse_rules("auto", Precision.INT8) == AUTO_RULES
+    assert [str(rule) for rule in AUTO_RULES] == ["minmax", "mse", "percentile=99.99", "percentile=99.9"]
+    assert parse_rules("auto", Precision.INT16) == parse_rules("auto", None) == (RangeRule(),)
+    for rule in AUTO_RULES:
+        assert parse_rules(str(rule), None) == (rule,)
 
 
 @pytest.mark.parametrize("text", ["", "max", "minmax=3", "mse=1", "percentile=", "percentile=49", "percentile=101"])

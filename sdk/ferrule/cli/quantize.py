@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     option(
         "--ranges",
         "How the range of a tensor follows from its values in all samples: minmax, mse (the least squared error), "
-        "percentile or percentile=99.9.",
-        default="minmax",
+        "percentile or percentile=99.9; auto tries them for int8, and takes the one that loses least at the outputs "
+        "(for int16 and with --budget, it is minmax).",
+        default="auto",
         metavar="RULE",
     ),
     several(

@@ -17,22 +17,18 @@ from ferrule.evaluation.data.stored import stored
 from ferrule.evaluation.evaluate import evaluated
 from ferrule.evaluation.losses import COMPARED, layer_losses
 from ferrule.evaluation.request import EvaluationRequest
-from ferrule.formats import ModelFile, load, to_tflite
-from ferrule.graph import Array, DataType, Graph, Rounding, TensorInfo
+from ferrule.formats import ModelFile, to_tflite
+from ferrule.graph import Array, Graph
 from ferrule.interface import name_of
 from ferrule.network import Network
-from ferrule.network.copying import network_of as network_from
-from ferrule.network.rounding import with_rounding
 from ferrule.operators.elementwise.quantize import CONVERSIONS
 from ferrule.progress import Progress, Step, say_nothing
-from ferrule.quantization.biases import with_representable_biases
-from ferrule.quantization.folding import folded
-from ferrule.quantization.library import check_installed, with_integers
-from ferrule.quantization.observation import observed_ranges
-from ferrule.quantization.own import is_float, refused, with_names, with_own_integers
+from ferrule.quantization.form import FloatForm, quantized
+from ferrule.quantization.library import check_installed
+from ferrule.quantization.observation import observed
+from ferrule.quantization.own import is_float
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
-from ferrule.quantization.ranges import Range, RangeRule
-from ferrule.quantization.rewriting import with_kernels
+from ferrule.quantization.ranges import AUTO, Range, parse_rules
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -66,66 +62,6 @@ class QuantizedModel(QuantizationDocument):
     __repr__ = QuantizationDocument.__repr__
 
 
-@frozen
-class FloatForm:
-    """A float network in the forms that a quantisation needs."""
-
-    simple: Network
-    """Simplified, with the layers' own names."""
-    normal: Network
-    """The same as a TensorFlow Lite file has it: with the same tensors, and layers that the format can express."""
-
-    @classmethod
-    def of(cls, network: Network) -> FloatForm:
-        """Return the forms of a network.
-
-        Raises:
-            FerruleError: it is quantised already, or has no input to calibrate with.
-            UnsupportedError: it cannot be expressed in TensorFlow Lite.
-        """
-        _check_float(network)
-        simple = network_from(folded(with_rounding(network, Rounding.TFLM)))
-        return cls(simple=simple, normal=load(to_tflite(simple), network.name))
-
-    @property
-    def outputs(self) -> Sequence[TensorInfo]:
-        """The network's outputs."""
-        return self.normal.outputs
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The names that users know of layers, by the tensor that they write."""
-        return {name: layer.name for layer in self.simple.layers for name in layer.outputs}
-
-    def quantized(
-        self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
-    ) -> tuple[Network, dict[str, str]]:
-        """Return the network with the precisions of the layers of `normal`, and why layers stay in float, by tensor."""
-        lacking = refused(self.normal, ranges, own)
-        form = with_kernels(self.normal, ranges, own, without=lacking)
-        asked = dict(form.precisions) | dict.fromkeys(
-            refused(form.network, form.ranges, form.precisions), Precision.FLOAT
-        )
-        integers = with_integers(form.network, form.ranges, asked)
-        integers = with_representable_biases(integers, form.network)
-        by_tensor = {name: form.precisions[layer.name] for layer in form.network.layers for name in layer.outputs}
-        pairs = [*zip(integers.inputs, self.normal.inputs, strict=True)]
-        pairs += zip(integers.outputs, self.normal.outputs, strict=True)
-        ends = {
-            made.name: replace(info, dtype=io.dtype, quantization=ranges[info.name].quantization(io))
-            for made, info in pairs
-            if io is not Precision.FLOAT and info.name in ranges
-        }
-        integers, reasons = with_own_integers(integers, form.ranges, by_tensor, ends)
-        integers.validate()
-        return integers, reasons
-
-    def with_own_outputs(self, integers: Network) -> Network:
-        """Return a quantised network whose outputs have the names of the float network's."""
-        ends = zip(integers.outputs, self.outputs, strict=True)
-        return network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
-
-
 @begun()
 def quantize(
     model: Network | ModelFile,
@@ -134,7 +70,7 @@ def quantize(
     *,
     scheme: str = "int8",
     io: str | None = None,
-    ranges: str = "minmax",
+    ranges: str = AUTO,
     keep: Sequence[str] = (),
     settings: DataSettings | None = None,
     limit: int | None = None,
@@ -148,7 +84,8 @@ def quantize(
     open data set, both models are evaluated on them, too. With `limit`, that many are drawn with `seed`. `scheme` is
     "int8" or "int16", the type of activations. `io` is the type of the model's inputs and outputs: the scheme's, the
     default, or "float". `ranges` says how the range of a tensor follows from its values in all samples: "minmax", "mse"
-    (the least mean squared error), "percentile" or "percentile=99.9". Each of `keep` is NAME or NAME=PRECISION: layers,
+    (the least mean squared error), "percentile" or "percentile=99.9"; by "auto", the model is quantised by several of
+    them, and the one with the least noise at the outputs is returned. Each of `keep` is NAME or NAME=PRECISION: layers,
     or kinds of layers, that stay in "float", or have another precision than the scheme. Losses are measured on
     `compared` samples, the first of the data.
 
@@ -158,7 +95,7 @@ def quantize(
         UnsupportedError: the model cannot be expressed in TensorFlow Lite.
         MissingToolError: the package ai-edge-quantizer is not installed.
     """
-    wanted, outside, rule = _scheme(scheme), _io(io, scheme), RangeRule.parse(ranges)
+    wanted, outside, rules = _scheme(scheme), _io(io, scheme), parse_rules(ranges, _scheme(scheme))
     if compared < 0:
         raise FerruleError(f"{name_of('compared')} is {compared}, expected a number from 0 on")
     check_installed()
@@ -168,10 +105,10 @@ def quantize(
     asked = EvaluationRequest(data=data, labels=labels, settings=settings, limit=limit, seed=seed, compared=0)
     samples = asked.opened(form.normal)
     own = carried_over(form.simple, rewritten(network, given, form.simple), form.normal)
-    observed = observed_ranges(form.normal, samples, rule, own, form.names, progress)
+    observation = observed(form.normal, samples, rules, form.names, progress)
     progress(Step(phase="quantising the layers"))
-    integers, reasons = form.quantized(observed, own, outside)
-    result = form.with_own_outputs(integers)
+    done = quantized(form, observation, rules, own, outside, samples, progress)
+    integers, result = done.network, form.with_own_outputs(done.network)
     count = min(compared, len(samples))
     pairs = zip(*(_each(each, count) for each in (samples, stored(samples, integers))), strict=True)
     losses, _ = layer_losses(integers, form.normal, form.names, pairs, count, progress)
@@ -181,19 +118,20 @@ def quantize(
         data=samples.part,
         scheme=wanted,
         io=outside,
-        ranges=ranges,
+        ranges=str(done.rule),
+        tried=done.tried,
         keep=tuple(keep),
         layers=len(result.layers),
         float_bytes=_constant_bytes(network),
         integer_bytes=_constant_bytes(result),
-        floats=tuple(_float_layers(integers, form.names, reasons)),
+        floats=tuple(_float_layers(integers, form.names, done.reasons)),
         compared=count,
         losses=losses,
         evaluation=None if samples.labels is None else _evaluation(result, form.normal, samples, asked, progress),
         environment=environment(),
         network=result,
         float_network=form.normal,
-        observed=observed,
+        observed=done.ranges,
     )
 
 
@@ -209,20 +147,6 @@ def _evaluation(
     if isinstance(asked.data, DataSet):
         request = replace(request, data=stored(samples, network))
     return evaluated(network, request).document
-
-
-def _check_float(network: Graph) -> None:
-    """Raise FerruleError unless a network is one of float32 that can be calibrated."""
-    for tensor in network.tensors:
-        if tensor.info.quantization is not None:
-            raise FerruleError(
-                f"'{network.name}' is quantised already: tensor '{tensor.info.name}' is {tensor.info.dtype} with "
-                f"{tensor.info.quantization}",
-                hint="give the float32 model from before its quantisation",
-            )
-    if not any(info.dtype is DataType.FLOAT32 for info in network.inputs):
-        kinds = ", ".join(f"'{info.name}' {info.dtype}" for info in network.inputs)
-        raise FerruleError(f"'{network.name}' has the inputs {kinds}, expected one in float32 to calibrate with")
 
 
 def _scheme(text: str) -> Precision:

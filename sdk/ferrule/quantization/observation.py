@@ -30,18 +30,40 @@ def observed_tensors(graph: Graph) -> tuple[str, ...]:
     )
 
 
-def observed_ranges(
-    network: Network,
-    data: DataSet,
-    rule: RangeRule,
-    precisions: Mapping[str, Precision],
-    names: Mapping[str, str],
-    progress: Progress,
-) -> dict[str, Range]:
-    """Return the range of each float tensor by name, which does not depend on the order of the samples.
+class Observation:
+    """The values of a network's float tensors in all samples, whatever their order."""
 
-    `precisions` are those of the layers by name, which decide the step of the method MSE. `names` has the names that
-    users know of layers, by the tensor that they write.
+    def __init__(
+        self,
+        network: Network,
+        extremes: Mapping[str, Range],
+        cells: Mapping[str, Range],
+        counts: Mapping[str, Histogram],
+    ) -> None:
+        self._network = network
+        self._extremes = extremes
+        self._cells = cells
+        self._counts = counts
+
+    def ranges(self, rule: RangeRule, precisions: Mapping[str, Precision]) -> dict[str, Range]:
+        """Return the range of each float tensor by name, by a rule that was known when they were observed.
+
+        `precisions` are those of the layers by name, which decide the step of the method MSE.
+        """
+        if not rule.needs_counts:
+            return {**self._extremes, **self._cells}
+        return {
+            name: histogram.chosen(rule, _precision(self._network, name, precisions))
+            for name, histogram in self._counts.items()
+        } | dict(self._cells)
+
+
+def observed(
+    network: Network, data: DataSet, rules: Sequence[RangeRule], names: Mapping[str, str], progress: Progress
+) -> Observation:
+    """Run a network on all samples and observe its float tensors, as the rules need them.
+
+    `names` has the names that users know of layers, by the tensor that they write.
 
     Raises:
         InputError: there is no sample, or a value of a tensor is not finite; the message names the sample and layer.
@@ -58,16 +80,13 @@ def observed_ranges(
             found[name] = range_.joined(found[name]) if name in found else range_
         for name, range_ in cells(network, values, begins, states).items():
             kept[name] = range_.joined(kept.get(name, range_))
-    found |= kept
-    if not rule.needs_counts:
-        return found
-    histograms = {name: Histogram(range_) for name, range_ in found.items()}
-    for values, _, _ in _values(network, data, progress, "counting the values of tensors"):
-        for name, array in values.items():
-            histograms[name].add(array)
-    return {
-        name: histogram.chosen(rule, _precision(network, name, precisions)) for name, histogram in histograms.items()
-    } | kept
+    counts: dict[str, Histogram] = {}
+    if any(rule.needs_counts for rule in rules):
+        counts = {name: Histogram(range_) for name, range_ in found.items()}
+        for values, _, _ in _values(network, data, progress, "counting the values of tensors"):
+            for name, array in values.items():
+                counts[name].add(array)
+    return Observation(network, found, kept, counts)
 
 
 def _precision(graph: Graph, tensor: str, precisions: Mapping[str, Precision]) -> Precision:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule._frozen import frozen
+from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Quantization, TensorInfo
 from ferrule.interface import name_of
@@ -20,6 +21,8 @@ BINS = 4096
 _SHRUNK = np.linspace(1.0, 0.3, 71)
 """The parts of each side of a range that the method MSE tries: with less than 0.3, the tail is no tail any more."""
 DEFAULT_PERCENTILE = 99.99
+AUTO = "auto"
+"""The text that stands for `AUTO_RULES`."""
 
 
 class Method(StrEnum):
@@ -43,7 +46,7 @@ class RangeRule:
         """Return the rule that minmax, mse, percentile or percentile=99.9 states; FerruleError for another text."""
         name, separator, number = text.partition("=")
         if name not in set(Method) or (separator and name != Method.PERCENTILE):
-            raise FerruleError(f"{name_of('ranges')} is '{text}', expected minmax, mse, percentile or percentile=99.9")
+            raise FerruleError(f"{name_of('ranges')} is '{text}', expected {_RULES}")
         try:
             percentile = float(number) if separator else DEFAULT_PERCENTILE
         except ValueError:
@@ -52,10 +55,38 @@ class RangeRule:
             raise FerruleError(f"{name_of('ranges')} is '{text}', expected a percentile from 50 to 100")
         return cls(method=Method(name), percentile=percentile)
 
+    @override
+    def __str__(self) -> str:
+        return f"{self.method}={self.percentile:g}" if self.method is Method.PERCENTILE else str(self.method)
+
     @property
     def needs_counts(self) -> bool:
         """Whether the rule needs a histogram, which takes a second run of all samples."""
         return self.method is not Method.MINMAX
+
+
+_RULES = f"{AUTO}, minmax, mse, percentile or percentile=99.9"
+AUTO_RULES = (
+    RangeRule(),
+    RangeRule(method=Method.MSE),
+    RangeRule(method=Method.PERCENTILE, percentile=99.99),
+    RangeRule(method=Method.PERCENTILE, percentile=99.9),
+)
+"""The rules of which the one is taken whose quantised model is nearest to the float model."""
+
+
+def parse_rules(text: str, precision: Precision | None) -> tuple[RangeRule, ...]:
+    """Return the rules to choose from, by a text as for `RangeRule.parse`, or "auto".
+
+    The latter stands for `AUTO_RULES` where all is int8; int16 has steps enough for all values, and so has a range that
+    serves several precisions, None, to be one for all.
+
+    Raises:
+        FerruleError: it is another text.
+    """
+    if text == AUTO:
+        return AUTO_RULES if precision is Precision.INT8 else AUTO_RULES[:1]
+    return (RangeRule.parse(text),)
 
 
 @frozen

@@ -52,12 +52,12 @@ class LossPart:
     @property
     def sqnr_db(self) -> float | None:
         """The signal to quantisation noise ratio, in decibels; None if one of them is 0."""
-        return _decibels(self.rms, self.error)
+        return decibels(self.rms, self.error)
 
     @property
     def own_db(self) -> float | None:
         """The ratio for what the layer adds itself; None if it is not known, or 0."""
-        return None if self.own_error is None else _decibels(self.rms, self.own_error)
+        return None if self.own_error is None else decibels(self.rms, self.own_error)
 
 
 def losses_sections(losses: Sequence[LossPart], compared: int) -> Iterator[Section]:
@@ -100,7 +100,8 @@ def losses_sections(losses: Sequence[LossPart], compared: int) -> Iterator[Secti
         yield Text("the layers that add most noise themselves", "losses", items=items)
 
 
-def _decibels(signal: float, noise: float) -> float | None:
+def decibels(signal: float, noise: float) -> float | None:
+    """Return a ratio of root mean squares in decibels; None if one of them is 0."""
     return 20 * math.log10(signal / noise) if signal > 0 and noise > 0 else None
 
 

@@ -11,7 +11,7 @@ from ferrule.graph import brief
 from ferrule.report.base import Document, Measure, Row, flat
 from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import DataPart, EvaluationDocument
-from ferrule.report.losses import LossPart, losses_sections
+from ferrule.report.losses import LossPart, decibels, losses_sections
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
     Facts,
@@ -27,6 +27,20 @@ from ferrule.report.sections import (
 )
 
 QUANTIZATION_SCHEMA_VERSION = 1
+
+
+@frozen
+class RangesPart:
+    """A rule of ranges that was tried."""
+
+    rule: str
+    noise: float
+    """The root mean square of the outputs' differences from the float model's, by that of its outputs."""
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """The signal to quantisation noise ratio of the outputs, in decibels; None if they are equal."""
+        return decibels(1.0, self.noise)
 
 
 @frozen
@@ -54,6 +68,8 @@ class QuantizationDocument(Document):
     io: str
     ranges: str
     """How ranges follow from the values, such as "minmax" or "percentile=99.99"."""
+    tried: tuple[RangesPart, ...] = ()
+    """The rules of which that one had the least noise; empty if the user named it."""
     keep: tuple[str, ...] = ()
     """The layers that were to have another precision, as the user named them."""
     layers: int
@@ -98,7 +114,7 @@ class QuantizationDocument(Document):
                 *self._evaluated(),
                 self._floats(),
                 Text(f"{plural(self.layers, 'layer')} in {self.scheme}, {saved}", "model"),
-                Text(f"{plural(self.data.samples, 'sample')} of {self.data.source}, by {self.ranges}", "ranges"),
+                self._ranges(),
                 page_part("Data", self._facts()),
                 surroundings(self.environment),
             ),
@@ -117,6 +133,12 @@ class QuantizationDocument(Document):
             return None
         rows = [(each.name, each.type, each.reason) for each in self.floats]
         return part("Float layers", Table("layers that stay in float32", (*names("layer", "type"), "why"), rows))
+
+    def _ranges(self) -> Text:
+        """Return by what the ranges were chosen, and what the other rules lose."""
+        text = f"{plural(self.data.samples, 'sample')} of {self.data.source}, by {self.ranges}"
+        items = [f"{each.rule}: {'exact' if each.sqnr_db is None else f'{each.sqnr_db:.1f} dB'}" for each in self.tried]
+        return Text(f"{text}, chosen from {len(items)} rules" if items else text, "ranges", items=items)
 
     def _facts(self) -> Facts:
         return Facts.known(

@@ -21,10 +21,11 @@ from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.progress import Step
 from ferrule.quantization.library import check_installed
+from ferrule.quantization.outputs import noise
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.search.budget import BoardBudget
 from ferrule.quantization.search.explore import Setting, explore
-from ferrule.quantization.search.trial import LEVELS, Subject, noise
+from ferrule.quantization.search.trial import LEVELS, Subject
 from ferrule.quantization.search.trials import Candidate, SearchRequest, Source, Trials, objectives
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from ferrule._frozen import frozen
 from ferrule.backends.target import MemoryKind
 from ferrule.emulation import Clock
@@ -21,7 +19,8 @@ from ferrule.graph import Array, Graph
 from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.operators.table import OPERATORS
-from ferrule.quantization.model import FloatForm
+from ferrule.quantization.form import FloatForm
+from ferrule.quantization.outputs import noise
 from ferrule.quantization.precision import Precision, carried_over
 from ferrule.quantization.ranges import Range
 from ferrule.report.search_document import TrialPart
@@ -108,10 +107,3 @@ def attempt(subject: Subject, setting: Sequence[int]) -> TrialPart:
         ram=fit.bytes_of(MemoryKind.RAM),
         ms=None if fit.use is None else fit.use.milliseconds,
     )
-
-
-def noise(real: Sequence[Array], found: Sequence[Array]) -> float:
-    """Return the root mean square of the differences of outputs, by that of the float model's; 0 if that is 0."""
-    pairs = [(np.asarray(one, np.float64), np.asarray(two, np.float64)) for one, two in zip(real, found, strict=True)]
-    signal = sum(float(np.sum(one**2)) for one, _ in pairs)
-    return (sum(float(np.sum((two - one) ** 2)) for one, two in pairs) / signal) ** 0.5 if signal else 0.0

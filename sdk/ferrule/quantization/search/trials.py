@@ -20,21 +20,19 @@ from ferrule.codegen.digest import digest
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings
 from ferrule.evaluation.metrics import LOWER
-from ferrule.evaluation.predictions import on_host
 from ferrule.evaluation.request import EvaluationRequest
 from ferrule.evaluation.sweep.cluster import workers_for
 from ferrule.evaluation.sweep.workers import WorkerLostError, Workers
 from ferrule.firmware import Job
 from ferrule.formats import ModelFile
-from ferrule.graph import Array
 from ferrule.interface import option
 from ferrule.network import Network
-from ferrule.network.samples import in_real_numbers
 from ferrule.progress import Progress, say_nothing
-from ferrule.quantization.model import FloatForm
-from ferrule.quantization.observation import observed_ranges
+from ferrule.quantization.form import FloatForm, quantized
+from ferrule.quantization.observation import observed
+from ferrule.quantization.outputs import real_outputs
 from ferrule.quantization.precision import Precision
-from ferrule.quantization.ranges import RangeRule
+from ferrule.quantization.ranges import AUTO, parse_rules
 from ferrule.quantization.search.budget import BoardBudget
 from ferrule.quantization.search.explore import Setting
 from ferrule.quantization.search.trial import Subject, attempt, blocks, names_of
@@ -61,7 +59,7 @@ class SearchRequest:
     metric: str | None = None
     """None for accuracy with labels, and for the noise of the outputs without."""
     io: Precision = Precision.INT8
-    ranges: str = "minmax"
+    ranges: str = AUTO
     evaluations: int = EVALUATIONS
     """The most settings that are tried."""
     seed: int = 0
@@ -211,7 +209,7 @@ def objectives(trial: TrialPart, budget: BoardBudget, metric: str) -> tuple[floa
 
 
 def _candidate(network: Network, data: Source, request: SearchRequest, settings: DataSettings | None) -> Candidate:
-    rule, form = RangeRule.parse(request.ranges), FloatForm.of(network)
+    rules, form = parse_rules(request.ranges, None), FloatForm.of(network)
     samples = EvaluationRequest(
         data=data, labels=request.labels, settings=settings, limit=request.limit, seed=request.seed
     ).opened(form.normal)
@@ -219,16 +217,17 @@ def _candidate(network: Network, data: Source, request: SearchRequest, settings:
         raise InputError(f"{samples.part.source} has {len(samples)} samples, expected at least 4: half of them choose")
     chosen, others = _halves(samples, request.seed)
     everything = {layer.name: Precision.INT8 for layer in form.normal.layers}
-    ranges = observed_ranges(form.normal, chosen, rule, everything, form.names, request.progress)
+    observation = observed(form.normal, chosen, rules, form.names, request.progress)
+    done = quantized(form, observation, rules, everything, request.io, chosen, request.progress)
     subject = Subject(
         form=form,
-        ranges=ranges,
+        ranges=done.ranges,
         blocks=blocks(form.simple),
         io=request.io,
         job=request.job,
         data=chosen,
         metric=request.metric or ("accuracy" if samples.labels is not None else ""),
-        outputs=_outputs(form.normal, chosen, request.progress),
+        outputs=real_outputs(form.normal, chosen, request.progress, "float model"),
     )
     return Candidate(network=network, subject=subject, others=others, samples=samples, key=_key(subject, request))
 
@@ -240,10 +239,6 @@ def _halves(data: DataSet, seed: int) -> tuple[DataSet, DataSet]:
     halves = (sorted(int(each) for each in part) for part in (places[:middle], places[middle:]))
     first, second = (replace(data, order=[data.order[index] for index in half], _digests=[]) for half in halves)
     return first, second
-
-
-def _outputs(network: Network, data: DataSet, progress: Progress) -> tuple[Array, ...]:
-    return tuple(in_real_numbers(network.outputs, on_host(network, data, progress, what="float model").outputs))
 
 
 def _key(subject: Subject, request: SearchRequest) -> str:

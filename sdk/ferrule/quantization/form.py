@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A float network in the forms that a quantisation needs, and its quantised form by one of several rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ferrule._frozen import frozen
+from ferrule.errors import FerruleError
+from ferrule.evaluation.data import DataSet
+from ferrule.formats import load, to_tflite
+from ferrule.graph import DataType, Graph, Rounding, TensorInfo
+from ferrule.network import Network
+from ferrule.network.copying import network_of as network_from
+from ferrule.network.rounding import with_rounding
+from ferrule.progress import Progress
+from ferrule.quantization.biases import with_representable_biases
+from ferrule.quantization.folding import folded
+from ferrule.quantization.library import with_integers
+from ferrule.quantization.observation import Observation
+from ferrule.quantization.outputs import first, noise, real_outputs, spread
+from ferrule.quantization.own import refused, with_names, with_own_integers
+from ferrule.quantization.precision import Precision
+from ferrule.quantization.ranges import Range, RangeRule
+from ferrule.quantization.rewriting import with_kernels
+from ferrule.report.quantization_document import RangesPart
+
+JUDGED = 256
+"""The most samples by which rules are compared."""
+_CLEARLY = 1.06
+"""Half a decibel: a difference below it says more about the samples than about the rules."""
+
+
+@frozen
+class FloatForm:
+    """A float network in the forms that a quantisation needs."""
+
+    simple: Network
+    """Simplified, with the layers' own names."""
+    normal: Network
+    """The same as a TensorFlow Lite file has it: with the same tensors, and layers that the format can express."""
+
+    @classmethod
+    def of(cls, network: Network) -> FloatForm:
+        """Return the forms of a network.
+
+        Raises:
+            FerruleError: it is quantised already, or has no input to calibrate with.
+            UnsupportedError: it cannot be expressed in TensorFlow Lite.
+        """
+        _check_float(network)
+        simple = network_from(folded(with_rounding(network, Rounding.TFLM)))
+        return cls(simple=simple, normal=load(to_tflite(simple), network.name))
+
+    @property
+    def outputs(self) -> Sequence[TensorInfo]:
+        """The network's outputs."""
+        return self.normal.outputs
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that users know of layers, by the tensor that they write."""
+        return {name: layer.name for layer in self.simple.layers for name in layer.outputs}
+
+    def quantized(
+        self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
+    ) -> tuple[Network, dict[str, str]]:
+        """Return the network with the precisions of the layers of `normal`, and why layers stay in float, by tensor."""
+        lacking = refused(self.normal, ranges, own)
+        form = with_kernels(self.normal, ranges, own, without=lacking)
+        asked = dict(form.precisions) | dict.fromkeys(
+            refused(form.network, form.ranges, form.precisions), Precision.FLOAT
+        )
+        integers = with_integers(form.network, form.ranges, asked)
+        integers = with_representable_biases(integers, form.network)
+        by_tensor = {name: form.precisions[layer.name] for layer in form.network.layers for name in layer.outputs}
+        pairs = [*zip(integers.inputs, self.normal.inputs, strict=True)]
+        pairs += zip(integers.outputs, self.normal.outputs, strict=True)
+        ends = {
+            made.name: replace(info, dtype=io.dtype, quantization=ranges[info.name].quantization(io))
+            for made, info in pairs
+            if io is not Precision.FLOAT and info.name in ranges
+        }
+        integers, reasons = with_own_integers(integers, form.ranges, by_tensor, ends)
+        integers.validate()
+        return integers, reasons
+
+    def with_own_outputs(self, integers: Network) -> Network:
+        """Return a quantised network whose outputs have the names of the float network's."""
+        ends = zip(integers.outputs, self.outputs, strict=True)
+        return network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
+
+
+@frozen
+class Quantized:
+    """A network in integers, by ranges of which rule."""
+
+    rule: RangeRule
+    ranges: Mapping[str, Range]
+    network: Network
+    reasons: Mapping[str, str]
+    """Why layers stay in float, by tensor."""
+    tried: tuple[RangesPart, ...] = ()
+    """What each rule loses, if there were several."""
+
+
+def quantized(
+    form: FloatForm,
+    observation: Observation,
+    rules: Sequence[RangeRule],
+    own: Mapping[str, Precision],
+    io: Precision,
+    data: DataSet,
+    progress: Progress,
+) -> Quantized:
+    """Return the network by the rule with the least noise at the outputs; by the first, unless that is clearly worse.
+
+    `own` are the precisions of the layers of `form.normal` by name. The outputs are compared on the data, or on samples
+    of it at equal distances; a model with state reads the first ones.
+    """
+    made: list[Quantized] = []
+    for rule in rules:
+        ranges = observation.ranges(rule, own)
+        network, reasons = form.quantized(ranges, own, io)
+        made.append(Quantized(rule=rule, ranges=ranges, network=network, reasons=reasons))
+    if len(made) == 1:
+        return made[0]
+    some = first(data, JUDGED) if form.normal.states else spread(data, JUDGED)
+    real = real_outputs(form.normal, some, progress, "float model")
+    losses = [
+        noise(real, real_outputs(form.with_own_outputs(each.network), some, progress, f"ranges by {each.rule}"))
+        for each in made
+    ]
+    tried = tuple(RangesPart(rule=str(each.rule), noise=loss) for each, loss in zip(made, losses, strict=True))
+    least = min(losses)
+    best = made[0 if losses[0] <= _CLEARLY * least else losses.index(least)]
+    return Quantized(rule=best.rule, ranges=best.ranges, network=best.network, reasons=best.reasons, tried=tried)
+
+
+def _check_float(network: Graph) -> None:
+    """Raise FerruleError unless a network is one of float32 that can be calibrated."""
+    for tensor in network.tensors:
+        if tensor.info.quantization is not None:
+            raise FerruleError(
+                f"'{network.name}' is quantised already: tensor '{tensor.info.name}' is {tensor.info.dtype} with "
+                f"{tensor.info.quantization}",
+                hint="give the float32 model from before its quantisation",
+            )
+    if not any(info.dtype is DataType.FLOAT32 for info in network.inputs):
+        kinds = ", ".join(f"'{info.name}' {info.dtype}" for info in network.inputs)
+        raise FerruleError(f"'{network.name}' has the inputs {kinds}, expected one in float32 to calibrate with")
