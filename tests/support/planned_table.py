@@ -15,6 +15,7 @@ from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory, mkdtemp
 
+import numpy as np
 from corpus_shapes import CASES, KINDS, WITHOUT, corpus
 from firmware_figures import MODELS, file_of
 from mobilenet_v2 import mobilenet_v2
@@ -24,6 +25,7 @@ from ferrule import override
 from ferrule.boards import Board, load_board
 from ferrule.emulation import Clock
 from ferrule.firmware import Job, emit, planned_time
+from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.timing import timed_cores
 from ferrule.timing.planned import FOLDER, Accesses, KernelTimings, KernelWork, kernel_timings
@@ -66,12 +68,19 @@ KIN = {"cortex-m0": "cortex-m0plus", "cortex-m7": "cortex-m4", "cortex-m33": "co
 """Cores that run the kernels of another one, whose accesses are taken for theirs."""
 _FOLDER = TemporaryDirectory()
 """Of boards with other cores, until the process ends."""
+_FIT_POWER = 0.75
+"""1 would fit relative errors, so that small layers count as much as large ones, and 0.5 the sum of all cycles."""
+_LEAST_LAYERS, _LEAST_SPREAD = 4, 4
+"""The layers, and the multiple of the least bytes for a unit of work, from which bytes of weights are told apart."""
+_WORTH_BYTES = 0.9
+"""A term for bytes of weights must lower the error to this."""
 _HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
-# What kernels take on a {core} in memories without wait states, in cycles: for each instruction of their estimate, or
-# for each element of the layer's largest tensor. The mean over layers of the shapes of tests/corpus.py and of the
-# MLPerf Tiny models in int8, built by zig, the models by arm-none-eabi-gcc, too, in the embedded engine with the clock
-# `cycles`. [accesses] are those to the memories of code and weights, counted in kws and ad{kin}.
+# What kernels take on a {core} in memories without wait states, in cycles: for each instruction of their estimate and
+# each byte of weights, or for each element of the layer's largest tensor. Fitted to layers of the shapes of
+# tests/corpus.py and of the MLPerf Tiny models in int8, built by zig, the models by arm-none-eabi-gcc, too, in the
+# embedded engine with the clock `cycles`. [accesses] are those to the memories of code and weights, counted in kws and
+# ad{kin}.
 # Written by `python benchmarks/planned_time.py {core} --update`.
 """
 
@@ -182,9 +191,9 @@ def compare(name: str, network: Network | Path, core: str, toolchain: str, *, he
     return Compared(network=name, toolchain=toolchain, emulated=emulated, planned=planned.cycles, held_out=held_out)
 
 
-def chosen_kernels(kind: str, core: str, goal: str, words: Sequence[str] = ()) -> dict[str, KernelWork]:
-    """Return the work of the corpus's layers on a core, by layer, without a build."""
-    artifact = emit(corpus(kind, words), Job(board=board_of(core), goal=goal))
+def chosen_kernels(kind: str, board: Board, goal: str, words: Sequence[str] = ()) -> dict[str, KernelWork]:
+    """Return the work of the corpus's layers on a board's core, by layer, without a build."""
+    artifact = emit(corpus(kind, words), Job(board=board, goal=goal))
     return {record.layer: record.works[0] for record in artifact.operators if len(record.works) == 1}
 
 
@@ -193,7 +202,7 @@ def corpora(core: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for kind in KINDS:
         known: set[tuple[str, str]] = set()
         for goal in GOALS:
-            chosen = {layer: work.kernel for layer, work in chosen_kernels(kind, core, goal).items()}
+            chosen = {layer: work.kernel for layer, work in chosen_kernels(kind, board_of(core), goal).items()}
             new = [layer.removesuffix("_pre") for layer, kernel in chosen.items() if (layer, kernel) not in known]
             known |= {*chosen.items()}
             names = tuple(name for name, *_ in CASES if name in new and name not in WITHOUT[kind])
@@ -233,28 +242,60 @@ def _accesses(sums: Mapping[str, float]) -> Accesses:
 
 
 def fitted(core: str, layers: Sequence[Measured], accesses: Mapping[str, Accesses]) -> KernelTimings:
-    """Return the table of a core: the cycles of each kernel's layers together, for each unit of their work."""
-    sums: dict[bool, dict[str, list[int]]] = {False: defaultdict(lambda: [0, 0]), True: defaultdict(lambda: [0, 0])}
+    """Return the table of a core: the cycles of each kernel for each unit of its work, and for each byte of weights."""
+    kernels: dict[bool, dict[str, list[Measured]]] = {False: defaultdict(list), True: defaultdict(list)}
     for each in layers:
-        total = sums[each.work.instructions is None][each.work.kernel]
-        total[0] += each.cycles
-        total[1] += each.units
-    instructions, elements = (
-        {kernel: _rounded(cycles / units) for kernel, (cycles, units) in sorted(each.items()) if units and cycles}
-        for each in (sums[False], sums[True])
-    )
+        if each.units and each.cycles:
+            kernels[each.work.instructions is None][each.work.kernel].append(each)
+    found = {kernel: _rates(each) for kernel, each in sorted(kernels[False].items())}
+    elements = {kernel: _rounded(_rate(each)) for kernel, each in sorted(kernels[True].items())}
     int8 = [each for each in layers if each.work.kernel.endswith("_s8")]
     per_output = statistics.median(each.cycles / each.outputs for each in int8 if not each.macs)
     weighted = [each for each in int8 if each.macs]
     left = sum(each.cycles - per_output * each.outputs for each in weighted)
     return KernelTimings(
         core=core,
-        per_instruction=instructions,
+        per_instruction={kernel: _rounded(unit) for kernel, (unit, _) in found.items()},
+        per_weight_byte={kernel: _rounded(byte) for kernel, (_, byte) in found.items() if byte},
         per_element=elements,
         per_mac=_rounded(left / sum(each.macs for each in weighted)),
         per_output=_rounded(per_output),
         accesses=dict(accesses),
     )
+
+
+def _weights(layers: Sequence[Measured]) -> Array:
+    """Return the weight of each layer in a fit, which is between that of relative and of absolute errors."""
+    return np.array([each.cycles for each in layers]) ** -_FIT_POWER
+
+
+def _rate(layers: Sequence[Measured]) -> float:
+    """Return the cycles of a kernel's layers for each unit of their work."""
+    weights = _weights(layers)
+    units, cycles = (
+        weights * np.array(each) for each in zip(*((one.units, one.cycles) for one in layers), strict=True)
+    )
+    return float(units @ cycles / (units @ units))
+
+
+def _rates(layers: Sequence[Measured]) -> tuple[float, float]:
+    """Return the cycles of a kernel's layers for each unit of their work and for each byte of weights.
+
+    The second is 0 unless the layers tell both apart and the error becomes clearly smaller by it.
+    """
+    alone, weights = _rate(layers), _weights(layers)
+    units, sizes, cycles = (
+        np.array(each, float)
+        for each in zip(*((one.units, one.work.weight_bytes, one.cycles) for one in layers), strict=True)
+    )
+    shares = sizes / units
+    if len(layers) < _LEAST_LAYERS or shares.max() < _LEAST_SPREAD * shares.min() or not shares.max():
+        return alone, 0.0
+    terms = np.column_stack([units, sizes])
+    (unit, byte), *_ = np.linalg.lstsq(terms * weights[:, None], cycles * weights, rcond=None)
+    errors = [float(np.square(terms @ rates / cycles - 1).mean()) for rates in ([alone, 0], [unit, byte])]
+    better = min(unit, byte) > 0 and errors[1] < _WORTH_BYTES**2 * errors[0]
+    return (float(unit), float(byte)) if better else (alone, 0.0)
 
 
 def _rounded(value: float) -> float:
@@ -269,9 +310,12 @@ def write(timings: KernelTimings, folder: Path = FOLDER) -> None:
     lines += [f"{name} = {getattr(timings, name)}" for name in ("per_mac", "per_output")]
     tables: Mapping[str, Mapping[str, float]] = {
         "per_instruction": timings.per_instruction,
+        "per_weight_byte": timings.per_weight_byte,
         "per_element": timings.per_element,
     }
     for title, kernels in tables.items():
+        if not kernels:
+            continue
         lines += ["", f"[{title}]"]
         lines += [f'"{kernel}" = {float(value)}' for kernel, value in kernels.items()]
     lines += ["", "[accesses]"] if timings.accesses else []

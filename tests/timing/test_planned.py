@@ -20,6 +20,8 @@ per_output = 6.0
 conv2d_s8 = 1.5
 sum_s8 = 1.0
 svdf = 3.0
+[per_weight_byte]
+conv2d_s8 = 0.5
 [per_element]
 softmax_s8 = 40.0
 pad = 2.0
@@ -49,6 +51,12 @@ def work(kernel: str, instructions: int | None = None, elements: int = 10) -> Ke
 def test_kernels_with_an_estimate_take_cycles_for_each_instruction(pace: Pace) -> None:
     assert pace.cycles(work("conv2d_s8", 1000)) == 1500
     assert pace.knows(work("conv2d_s8", 1000))
+
+
+def test_bytes_of_weights_add_cycles_where_the_kernel_has_a_rate(pace: Pace) -> None:
+    assert pace.cycles(KernelWork(kernel="conv2d_s8", instructions=1000, weight_bytes=100)) == 1550
+    assert pace.cycles(KernelWork(kernel="sum_s8", instructions=1000, weight_bytes=100)) == 1000
+    assert pace.cycles(KernelWork(kernel="softmax_s8", instructions=None, elements=10, weight_bytes=100)) == 400
 
 
 def test_kernels_without_an_estimate_take_cycles_for_each_element(pace: Pace) -> None:

@@ -211,7 +211,7 @@ class LoweredOp:
             kernel=kernel or self.kernel,
             instructions=None if costs is None else costs.instructions,
             elements=max((each.info.elements for each in tensors if not each.is_constant), default=0),
-            weight_bytes=sum(blob.data.nbytes for blob in self.blobs),
+            weight_bytes=sum(blob.data.nbytes for blob in self.blobs) if costs is None else costs.weight_bytes,
         )
         return (work,)
 

@@ -44,7 +44,7 @@ class KernelWork:
     """Of the largest tensor that the layer reads or writes, without constants: the measure of kernels without an
     estimate."""
     weight_bytes: int = 0
-    """Constants of the layer."""
+    """Constants of the layer, as often as the kernel runs."""
 
 
 class Accesses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +86,9 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For each multiply-accumulate of a layer whose kernel is not chosen yet."""
     per_output: _Cycles
     """For each element that such a layer writes."""
+    per_weight_byte: dict[str, _Rate] = {}
+    """By kernel: for each of `KernelWork.weight_bytes`, beside those of the instructions; 0 for others. A layer that
+    uses each weight once loads more for its instructions than one that uses them for many pixels."""
     accesses: dict[str, Accesses] = {}
     """By kernel; one that is not here has the median of each rate for a cycle."""
 
@@ -130,7 +133,8 @@ class Pace:
     def cycles(self, work: KernelWork) -> int:
         """Return the planned cycles of a layer, at least 1; `knows` tells whether the kernel was measured."""
         units = work.elements if work.instructions is None else work.instructions
-        return max(round(units * (self.timings.unit(work) + self._waits(work))), 1)
+        streamed = self.timings.per_weight_byte.get(work.kernel, 0) * work.weight_bytes
+        return max(round(units * (self.timings.unit(work) + self._waits(work)) + streamed), 1)
 
     def rough_cycles(self, macs: int, outputs: int) -> int:
         """Return the cycles of a layer whose kernel is not chosen yet, without waits; at least 1."""

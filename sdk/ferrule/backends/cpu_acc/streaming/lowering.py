@@ -148,7 +148,7 @@ def _summed(works: Iterable[tuple[KernelWork, int]]) -> tuple[KernelWork, ...]:
             if before.instructions is None or work.instructions is None
             else before.instructions + count * work.instructions,
             elements=before.elements + count * work.elements,
-            weight_bytes=max(before.weight_bytes, work.weight_bytes),
+            weight_bytes=before.weight_bytes + count * work.weight_bytes,
         )
     return tuple(found.values())
 

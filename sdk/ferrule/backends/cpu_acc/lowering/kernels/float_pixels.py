@@ -19,6 +19,7 @@ from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import LoweringContext
 from ferrule.dom import Identifier
 from ferrule.graph import Array, DataType
+from ferrule.operators.activation import Activation, fused_activation
 
 FLOAT_SOURCES = "float_pixels", "float_scalars", "float_vectors"
 """The C of sums in blocks."""
@@ -26,12 +27,26 @@ BLOCKS = 4, 8
 """Channels of a block, as in the header."""
 _PAIR = 2
 """Pixels that are computed at once."""
+_CALL = 400
+"""Instructions of a call, beside those of pixels."""
 
 
 def has_fpu(context: LoweringContext) -> bool:
     """Return whether a core computes float32 in hardware, as the host does."""
     core = context.target.core
     return core is None or core.fpu
+
+
+def _without_fpu(context: LoweringContext) -> tuple[int, int]:
+    """Return about what a product and an output take in software, which depends on the values.
+
+    About half of the values that a ReLU leaves are 0, and their products take less.
+    """
+    core, source = context.target.core, context.graph.producer(context.source.name)
+    rectified = source is not None and fused_activation(source.descriptor) in {Activation.RELU, Activation.RELU6}
+    if core is not None and core.baseline:
+        return (155 if rectified else 203), 200
+    return (108 if rectified else 125), 200
 
 
 def _not_in_blocks(context: LoweringContext) -> str | None:
@@ -72,7 +87,14 @@ def _instructions(layer: Convolution, block: int) -> int:
     """Return the estimate of a layer with weights in blocks."""
     _, groups = _groups(layer)
     channels, products = layer.output.shape[3] // groups, layer.macs // layer.output.elements
-    return int(layer.pixels * (groups * pixel_instructions(layer.context, channels, products, block) + 30))
+    found = layer.pixels * (groups * pixel_instructions(layer.context, channels, products, block) + 30) + _CALL
+    vectors, taps = _has_vectors(layer.context), layer.window.height * layer.window.width
+    if groups > 1:  # the products of a group are not neighbours in the image
+        per_group, per_tap = (25, 6.5) if vectors else (55, 3)
+        found += layer.pixels * groups * (per_group + per_tap * taps)
+    elif vectors and layer.pixels % _PAIR:  # the last pixel alone
+        found += -(-channels // block) * block * (0.05 + 0.6 / block) * products
+    return int(found)
 
 
 def pixel_instructions(context: LoweringContext, channels: int, products: int, block: int) -> float:
@@ -84,12 +106,12 @@ def pixel_instructions(context: LoweringContext, channels: int, products: int, b
 def _conv2d_plain(context: LoweringContext) -> Candidate | str:
     layer = Convolution.of(context)
     fpu = has_fpu(context)
-    per_mac, per_element = (6, 60) if fpu else (125, 200)
+    per_mac, per_element = (6, 60) if fpu else _without_fpu(context)
     return _candidate(
         layer,
         "conv2d_f32",
         {"block": 1, "weights": given_weights(context), "bias": given_bias(layer, np.float32)},
-        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        instructions=per_mac * layer.macs + per_element * layer.output.elements + _CALL,
         weight_bytes=stored_weights(context).nbytes + 4 * layer.output.shape[3] if context.is_constant(1) else 0,
     )
 
@@ -194,7 +216,7 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
     blocks = -(-channels // block)
     order = np.minimum(np.arange(blocks)[:, None] * block, channels - block) + np.arange(block)
     taps = layer.window.height * layer.window.width
-    per_tap, per_block = (8.6, 50) if _has_vectors(context) else (19.6, 82)
+    per_tap, per_block = (8.6, 50) if _has_vectors(context) else (20.2, 60)
     reads = Reads.PER_ELEMENT if channels % block else Reads.PER_CHANNEL
 
     def stream() -> Array:
@@ -208,9 +230,22 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
         {"block": block, "weights": layer.context.blob("weights", stream()), "bias": None},
         pixels=_PAIR,
         reads=Reads.AGAIN if _has_vectors(context) else reads,
-        instructions=int(layer.pixels * (25 + blocks * (per_tap * taps + per_block))),
+        instructions=int(_CALL + layer.pixels * (25 + blocks * (per_tap * _taps_inside(layer) + per_block))),
         weight_bytes=4 * order.size * (taps + 1),
     )
+
+
+def _taps_inside(layer: Convolution) -> float:
+    """Return the mean number of a pixel's taps that are inside the image."""
+    window, (_, height, width, _) = layer.window, layer.output.shape
+    found = 1.0
+    for size, dilation, stride, before, extent, outputs in (
+        (window.height, window.dilation_h, window.stride_h, window.padding.top, layer.image.shape[1], height),
+        (window.width, window.dilation_w, window.stride_w, window.padding.left, layer.image.shape[2], width),
+    ):
+        places = np.arange(outputs)[:, None] * stride - before + np.arange(size) * dilation
+        found *= float(((places >= 0) & (places < extent)).sum()) / outputs
+    return found
 
 
 def _multiplied_in_blocks(context: LoweringContext) -> Candidate | str:
@@ -222,7 +257,7 @@ def _multiplied_in_blocks(context: LoweringContext) -> Candidate | str:
 def _depthwise_plain(context: LoweringContext) -> Candidate | str:
     layer = Convolution.of(context)
     channels = layer.output.shape[3]
-    per_mac, per_element = (15, 30) if has_fpu(context) else (125, 200)
+    per_mac, per_element = (15, 30) if has_fpu(context) else _without_fpu(context)
     return _depthwise(
         layer,
         "depthwise_conv2d_f32",
@@ -230,7 +265,7 @@ def _depthwise_plain(context: LoweringContext) -> Candidate | str:
         {"block": channels, "weights": given_weights(context), "bias": given_bias(layer, np.float32)},
         pixels=1,
         reads=Reads.PER_CHANNEL,
-        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        instructions=per_mac * layer.macs + per_element * layer.output.elements + _CALL,
         weight_bytes=stored_weights(context).nbytes + 4 * channels if context.is_constant(1) else 0,
     )
 

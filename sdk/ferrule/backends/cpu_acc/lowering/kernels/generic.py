@@ -46,7 +46,7 @@ def generic_candidate(context: LoweringContext) -> Candidate:
             kernel, fields, reads = "depthwise_conv2d", {"depth_multiplier": layer.depth_multiplier}, Reads.PER_CHANNEL
             instructions = _depthwise_costs(layer, baseline=baseline)
         case LayerType.TRANSPOSE_CONV:
-            kernel, instructions = "transpose_conv", 10 * layer.macs + (200 if baseline else 30) * layer.output.elements
+            kernel, instructions = "transpose_conv", _transpose_costs(layer, baseline=baseline)
         case _:
             groups = groups_of(context.source, context.input(1)) if context.layer.type is LayerType.CONV_2D else 1
             fields |= {"group_input_c": layer.image.shape[3] // groups, "group_output_c": channels // groups}
@@ -63,14 +63,27 @@ def generic_candidate(context: LoweringContext) -> Candidate:
 
 def _conv2d_costs(layer: Convolution, group_output: int, *, baseline: bool) -> int:
     """Return the instructions: of two to four channels of a group at a time, then of a last one alone."""
-    four, one, run, element, pixel = (24, 12, 45, 110, 400) if baseline else (13, 6.5, 28, 60, 250)
+    # of a product of four channels and of one, of a run of products, of a block, an output and a pixel
+    if layer.image.dtype is DataType.INT16:
+        costs = (23, 9.5, 72, 77, 156, 195) if baseline else (10.9, 5.3, 63, 56, 85, 163)
+    else:
+        costs = (24, 12, 45, 0, 110, 400) if baseline else (14.5, 6.5, 40, 0, 60, 150)
+    four, one, run, block, element, pixel = costs
     window, groups = layer.window, layer.output.shape[3] // group_output
     runs = window.height * (1 if groups == 1 and window.dilation_w == 1 else window.width)
     fours, rest = divmod(group_output, _TOGETHER)
     blocks, ones = (fours + 1, rest == 1) if rest else (fours, False)
     products = layer.macs // (layer.pixels * layer.output.shape[3])
-    group = products * (four * (blocks - ones) + one * ones) + blocks * runs * run + element * group_output
+    group = products * (four * (blocks - ones) + one * ones) + blocks * (runs * run + block) + element * group_output
     return int(layer.pixels * (groups * group + pixel))
+
+
+def _transpose_costs(layer: Convolution, *, baseline: bool) -> int:
+    core = layer.context.target.core
+    per_mac, per_element = (10, 200) if baseline else (10, 30)
+    if layer.output.dtype.is_float and core is not None and not core.fpu:
+        per_mac, per_element = (188, 500) if baseline else (111, 330)
+    return per_mac * layer.macs + per_element * layer.output.elements
 
 
 def _depthwise_costs(layer: Convolution, *, baseline: bool) -> int:

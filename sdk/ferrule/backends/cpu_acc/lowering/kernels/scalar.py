@@ -178,10 +178,12 @@ def _octet(layer: Convolution) -> Candidate | str:
     count, products = channels.matrix.shape
     filled_count = -(-count // OCTET) * OCTET
 
-    per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
+    baseline = context.target.core is not None and context.target.core.baseline
+    per_product, per_octet, per_output = (35 / 8, 60, 45) if baseline else (2.19, 40, 12)
+    each_row = filled_count * (per_product * products + per_octet / OCTET) + per_output * count + 50
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=int(layer.pixels * (filled_count * per_product * products + 20 * count + 100)),
+        instructions=round(layer.pixels * each_row),
         weight_bytes=filled_count * products + 20 * count,
         overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
         call=lambda: KernelCall(

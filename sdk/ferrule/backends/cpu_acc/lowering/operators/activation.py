@@ -10,12 +10,8 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, kernel_of
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
-from ferrule.backends.cpu_acc.lowering.operators.binary import (
-    Cost,
-    any_candidate,
-    blocks_candidate,
-    unlike_products,
-)
+from ferrule.backends.cpu_acc.lowering.operators.binary import any_candidate, blocks_candidate, unlike_products
+from ferrule.backends.cpu_acc.lowering.operators.broadcast_costs import Cost
 from ferrule.backends.cpu_acc.lowering.operators.unary import BYTES, lower_table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, LayerType

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import RULE_KERNELS, SUFFIXES, KernelCall, Member, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import has_fpu
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MATRIX_PRODUCT_ROWS, MatrixProduct
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product_f32 import MATRIX_PRODUCT_F32
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product_s16 import MATRIX_PRODUCT_S16
@@ -19,9 +20,10 @@ def _generic(context: LoweringContext) -> Candidate:
     product, dtype, rounding = MatrixProduct.of(context), context.output.dtype, context.layer.rounding
     suffix = f"{RULE_KERNELS[rounding] if dtype is DataType.INT8 else ''}{SUFFIXES[dtype]}"
     elements = product.matrices * product.rows * product.columns
+    per_product, per_element = _costs(context)
     return Candidate(
         kernel=f"batch_matmul_{suffix}",
-        instructions=elements * (11 * product.depth + 40),
+        instructions=round(elements * (per_product * product.depth + per_element)),
         weight_bytes=0,
         call=lambda: KernelCall(
             f"batch_matmul_{suffix}",
@@ -32,6 +34,17 @@ def _generic(context: LoweringContext) -> Candidate:
             sources=rule_sources(rounding),
         ),
     )
+
+
+def _costs(context: LoweringContext) -> tuple[float, float]:
+    """Return the instructions of the generic kernel for a product and for an element of the output."""
+    core, dtype = context.target.core, context.output.dtype
+    baseline = core is not None and core.baseline
+    if dtype.is_float:
+        return (11, 40) if has_fpu(context) else (208, 40) if baseline else (124, 40)
+    if dtype is DataType.INT16:
+        return (12, 86) if baseline else (4.7, 45)
+    return 11, 40
 
 
 def _scales(product: MatrixProduct) -> dict[str, Member]:

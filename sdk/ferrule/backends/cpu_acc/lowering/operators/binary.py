@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
-from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
     KernelCall,
     Member,
@@ -21,14 +20,22 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
     limit_fields,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.operators.broadcast_costs import (
+    FLOAT_ROWS,
+    PRODUCT_ROWS_S16,
+    SUM_ROWS_S16,
+    Cost,
+    RowCosts,
+    blocks_instructions,
+    element_instructions,
+    merged_with_output,
+)
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
-from ferrule.backends.cpu_acc.lowering.strided_copy import dense_strides, merged_axes
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.backends.target import CoreFeatures
 from ferrule.dom import ArrayData
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, TensorInfo
+from ferrule.graph import DataType
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
 from ferrule.operators.arithmetic.fixed_point import Factor
@@ -72,35 +79,18 @@ def broadcast(context: LoweringContext, call: KernelCall, order: tuple[int, int]
 def binary_candidate(
     context: LoweringContext,
     call: KernelCall,
-    per_element: float,
+    instructions: float,
     weight_bytes: int = 0,
     order: tuple[int, int] = (0, 1),
 ) -> Candidate:
-    """Return a call for `broadcast` as a candidate that takes so many instructions per element."""
+    """Return a call for `broadcast` as a candidate that takes so many instructions."""
     return Candidate(
         kernel=call.kernel,
-        instructions=round(per_element * context.output.elements),
+        instructions=round(instructions),
         weight_bytes=weight_bytes,
         overlaps=partial(binary_overlaps, context, order),
         call=partial(broadcast, context, call, order),
     )
-
-
-@frozen
-class Cost:
-    """The instructions per element of a kernel of blocks, by the features of the core."""
-
-    mve: float
-    dsp: float
-    long: float
-    """With long multiplication."""
-    short: float
-
-    def on(self, core: CoreFeatures | None) -> float:
-        """Return those on a core; without a description, with the DSP extension."""
-        if core is None or core.dsp:
-            return self.mve if core is not None and core.mve else self.dsp
-        return self.short if core.baseline else self.long
 
 
 def blocks_candidate(
@@ -108,34 +98,34 @@ def blocks_candidate(
 ) -> Candidate:
     """Return a call for `broadcast` of a kernel of blocks (`ferrule/kernels/blocks.h`) as a candidate."""
     call = replace(call, sources=("blocks",))
-    return binary_candidate(context, call, cost.on(context.target.core), weight_bytes, order)
+    instructions = blocks_instructions(context, cost.on(context.target.core))
+    return binary_candidate(context, call, instructions, weight_bytes, order)
 
 
 _LEFT_SHIFT = 20
 """Fractional bits at the common scale, as `rescaled_sum_s8` has them."""
-_RESCALED_SUM = Cost(mve=3.7, dsp=15.8, long=50, short=110)
-_ANY_PRODUCT = Cost(mve=36, dsp=31, long=31, short=78)
-_DENSE_SUM = Cost(mve=4.6, dsp=18, long=50, short=166)
-_DENSE_PRODUCT = Cost(mve=2.8, dsp=12.5, long=34, short=_ANY_PRODUCT.short)
+_RESCALED_SUM = Cost(mve=3.7, dsp=15.8, long=53, short=101)
+_ANY_PRODUCT = Cost(mve=33, dsp=36, long=36, short=73)
 _OTHER_TYPES = 40
 """About what an element of other types takes."""
 
 
-def any_candidate(context: LoweringContext, call: KernelCall, cost: Cost, dense: Cost | None = None) -> Candidate:
+def any_candidate(context: LoweringContext, call: KernelCall, cost: Cost, wide: RowCosts | None = None) -> Candidate:
     """Return a kernel that takes any scales, of any type, as a candidate.
 
-    The cost is that for int8; `dense` is that for int16 without broadcasting, with which it is half as much again.
+    The cost is that for an element of int8; `wide` are those for int16 and float32, which are roughly the same for all
+    types without it.
     """
-    operands, core = context.operands, context.target.core
-    alike = all(operands.input(index).shape == operands.output.shape for index in range(2))
-    match operands.output.dtype:
+    match context.output.dtype:
         case DataType.INT8:
-            per_element = cost.on(core)
-        case DataType.INT16 if dense is not None:
-            per_element = dense.on(core) * (1 if alike else 1.5)
+            instructions = element_instructions(context, cost.on(context.target.core))
+        case DataType.INT16 if wide is not None:
+            instructions = wide.on(context)
+        case DataType.FLOAT32 if wide is not None:
+            instructions = FLOAT_ROWS.on(context)
         case _:
-            per_element = _OTHER_TYPES
-    return binary_candidate(context, call, per_element)
+            instructions = element_instructions(context, _OTHER_TYPES)
+    return binary_candidate(context, call, instructions)
 
 
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
@@ -148,17 +138,9 @@ def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -
 
 def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = MAX_AXES) -> list[ArrayData]:
     """Return the extents and the strides of each input, outermost first, as int32; missing axes have extent 1."""
-    output = context.output
-    merged = merged_axes(output.shape, *(_strides_in(context.input(index), output) for index in inputs))
+    merged = merged_with_output([context.input(index) for index in inputs], context.output)
     missing = (1, *[0] * len(inputs))
     return [int32s(each) for each in zip(*[missing] * (axes - len(merged)), *merged, strict=True)]
-
-
-def _strides_in(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
-    """Return the strides, in elements, of a dense tensor that broadcasts to an output; 0 on repeated axes."""
-    own = zip(info.shape, dense_strides(info.shape), strict=True)
-    missing = len(output.shape) - len(info.shape)
-    return (0,) * missing + tuple(0 if extent == 1 else stride for extent, stride in own)
 
 
 def arithmetic_call(context: LoweringContext) -> KernelCall:
@@ -221,7 +203,7 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
     call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
-    return blocks_candidate(context, call, Cost(mve=2.5, dsp=6, long=20, short=80), weight_bytes=12)
+    return blocks_candidate(context, call, Cost(mve=2.4, dsp=5.8, long=20, short=80), weight_bytes=12)
 
 
 def table_candidate(context: LoweringContext) -> Candidate | str:
@@ -237,7 +219,7 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
     first, second = tables
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
     call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")
-    return blocks_candidate(context, call, Cost(mve=8.3, dsp=8.3, long=8.3, short=25), first.nbytes + second.nbytes)
+    return blocks_candidate(context, call, Cost(mve=8.4, dsp=8.4, long=8.4, short=19.3), first.nbytes + second.nbytes)
 
 
 def _rescaled_sum(context: LoweringContext) -> Candidate | str:
@@ -272,7 +254,7 @@ def _is_half(factor: Factor) -> bool:
 def _any_sum(context: LoweringContext) -> Candidate | str:
     if context.output.dtype is DataType.INT8:
         return "the data is int8"
-    return any_candidate(context, arithmetic_call(context), _RESCALED_SUM, _DENSE_SUM)
+    return any_candidate(context, arithmetic_call(context), _RESCALED_SUM, SUM_ROWS_S16)
 
 
 SUM_ROWS: tuple[Row, ...] = (
@@ -298,14 +280,14 @@ def _product(context: LoweringContext) -> Candidate | str:
     if reason := unlike_products(product.result):
         return reason
     call = KernelCall("product_s8", _HEADER, asdict(product), table="product_params")
-    return blocks_candidate(context, call, Cost(mve=2.4, dsp=8.6, long=23, short=50))
+    return blocks_candidate(context, call, Cost(mve=2.3, dsp=8.5, long=25.5, short=49))
 
 
 PRODUCT_ROWS: tuple[Row, ...] = (
     Row(kernel="product_s8", candidate=_product),
     Row(
         kernel="any_product",
-        candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_PRODUCT, _DENSE_PRODUCT),
+        candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_PRODUCT, PRODUCT_ROWS_S16),
     ),
 )
 """The kernels of MUL by TFLM's rule."""

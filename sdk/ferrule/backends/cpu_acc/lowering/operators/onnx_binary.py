@@ -15,7 +15,6 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
-    Cost,
     binary_call,
     binary_candidate,
     blocks_candidate,
@@ -23,6 +22,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import (
     scaled_candidate,
     table_candidate,
 )
+from ferrule.backends.cpu_acc.lowering.operators.broadcast_costs import Cost, blocks_instructions, element_instructions
 from ferrule.backends.cpu_acc.lowering.proofs.dyadic_scales import dyadic_constants
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -49,7 +49,7 @@ def _scaled_sum(context: LoweringContext) -> Candidate | str:
     found = scaled_candidate(context)
     if isinstance(found, str) or has_dsp(context.target.core):
         return found
-    return replace(found, instructions=20 * context.output.elements)
+    return replace(found, instructions=blocks_instructions(context, 20))
 
 
 def _exact(context: LoweringContext) -> Candidate:
@@ -80,7 +80,7 @@ def _exact(context: LoweringContext) -> Candidate:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
     # without an FPU, each step of float32 is the call of a function
     fast = context.target.core is None or context.target.core.fpu
-    return binary_candidate(context, call, with_fpu if fast else without)
+    return binary_candidate(context, call, element_instructions(context, with_fpu if fast else without))
 
 
 def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
@@ -137,7 +137,8 @@ def _dyadic(context: LoweringContext) -> Candidate | str:
     if constants is None:
         return "the scales are no small whole numbers over powers of two"
     kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
-    return binary_candidate(context, KernelCall(kernel, _HEADER, asdict(constants), table="even_params"), 18)
+    call = KernelCall(kernel, _HEADER, asdict(constants), table="even_params")
+    return binary_candidate(context, call, element_instructions(context, 18))
 
 
 ONNX_SUM_ROWS: tuple[Row, ...] = (

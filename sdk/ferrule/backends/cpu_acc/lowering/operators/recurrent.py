@@ -168,11 +168,11 @@ def _generic_lstm(context: LoweringContext) -> Candidate:
             fields |= {"bias": bias.astype(np.int32), "offset": offset.astype(np.int32)}
         fields["scaling"] = _scaling(context, descriptor)
     kernel = {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32")
-    per_mac = (2.3 if has_fpu(context) else 9) if floats else 5
+    per_mac, per_element = _lstm_costs(context)
     replaced = {HIDDEN: 1, CELL: 2}
     return Candidate(
         kernel=kernel,
-        instructions=int((per_mac * _macs(context) + 700 * context.output.elements) * slowness(context)),
+        instructions=round(per_mac * _macs(context) + per_element * context.output.elements),
         weight_bytes=weights.nbytes + recurrent.nbytes + 2 * bias.nbytes,
         scratch_bytes=2 * bias.nbytes if floats else 0,
         overlaps=partial(replaced_overlaps, context, replaced),
@@ -184,6 +184,19 @@ def _generic_lstm(context: LoweringContext) -> Candidate:
             sources=("expf", "tanhf", *FLOAT_SOURCES) if floats else (),
         ),
     )
+
+
+def _lstm_costs(context: LoweringContext) -> tuple[float, float]:
+    """Return the instructions of the generic kernel for a product and for an element of the output."""
+    core, dtype = context.target.core, context.source.dtype
+    baseline = core is not None and core.baseline
+    if dtype.is_float:
+        if has_fpu(context):
+            return (0.86, 460) if core is not None and core.mve else (2.2, 470)
+        return (205, 15600) if baseline else (124, 9000)
+    if dtype is DataType.INT16:
+        return (11, 1390) if baseline else (7, 660)
+    return (10, 1400) if baseline else (5, 700)
 
 
 def _macs(context: LoweringContext) -> int:
