@@ -203,6 +203,28 @@ static void pack_column(const int16_t *data, int32_t depth, int16_t *target)
 #endif
 }
 
+/* Pack a column whose products are `step` elements apart. */
+static void pack_apart(const int16_t *data, int32_t step, int32_t depth, int16_t *target)
+{
+    for (; depth >= RUN; depth -= RUN) {
+        for (int32_t k = 0; k < RUN; ++k) {
+            target[k] = *data;
+            data += step;
+        }
+        target += NEXT_RUN;
+    }
+    for (int32_t k = 0; depth > 0 && k < RUN; ++k) {
+        target[k] = k < depth ? data[k * step] : (int16_t)0;
+    }
+}
+
+#if !FERRULE_HAS_MVE
+static inline void store_word(int16_t *target, uint32_t word)
+{
+    FERRULE_COPY_WORD(target, &word);
+}
+#endif
+
 /* Pack four adjacent columns whose products are `step` elements apart. */
 static void pack_across(const int16_t *data, int32_t step, int32_t depth, int16_t *target)
 {
@@ -230,20 +252,16 @@ static void pack_across(const int16_t *data, int32_t step, int32_t depth, int16_
     for (; depth > 0; depth -= RUN) {
         const int16_t *next = depth > 1 ? data + step : data;
         const uint32_t kept = depth > 1 ? UINT32_MAX : 0xffffu; /* of the words of two products */
-        uint32_t rows[COLUMNS];
-        uint32_t words[COLUMNS];
+        uint32_t low, high, next_low, next_high;
 
-        FERRULE_COPY_WORD(&rows[0], data);
-        FERRULE_COPY_WORD(&rows[1], data + 2);
-        FERRULE_COPY_WORD(&rows[2], next);
-        FERRULE_COPY_WORD(&rows[3], next + 2);
-        words[0] = ferrule_pair((int32_t)rows[0], (int32_t)rows[2]) & kept;
-        words[1] = ferrule_high_halves(rows[0], rows[2]) & kept;
-        words[2] = ferrule_pair((int32_t)rows[1], (int32_t)rows[3]) & kept;
-        words[3] = ferrule_high_halves(rows[1], rows[3]) & kept;
-        for (int32_t c = 0; c < COLUMNS; ++c) {
-            FERRULE_COPY_WORD(target + c * RUN, &words[c]);
-        }
+        FERRULE_COPY_WORD(&low, data);
+        FERRULE_COPY_WORD(&high, data + 2);
+        FERRULE_COPY_WORD(&next_low, next);
+        FERRULE_COPY_WORD(&next_high, next + 2);
+        store_word(target, ferrule_pair((int32_t)low, (int32_t)next_low) & kept);
+        store_word(target + RUN, ferrule_high_halves(low, next_low) & kept);
+        store_word(target + 2 * RUN, ferrule_pair((int32_t)high, (int32_t)next_high) & kept);
+        store_word(target + 3 * RUN, ferrule_high_halves(high, next_high) & kept);
         data = next + step;
         target += NEXT_RUN;
     }
@@ -263,22 +281,13 @@ static void pack(const struct ferrule_batch_matmul_tile_s16_params *params, cons
         for (int32_t c = 0; c < COLUMNS; ++c) {
             pack_column(right + (c < last ? c : last) * strides->line, depth, target + c * RUN);
         }
-        return;
-    }
-    if (strides->line == 1 && last >= COLUMNS - 1) {
+    } else if (strides->line == 1 && last >= COLUMNS - 1) {
         pack_across(right, strides->depth, depth, target);
-        return;
-    }
-    for (int32_t left = depth; left > 0; left -= RUN) {
-        for (int32_t k = 0; k < RUN; ++k) {
-            for (int32_t c = 0; c < COLUMNS; ++c) {
-                const int16_t *column = right + (c < last ? c : last) * strides->line;
-
-                target[c * RUN + k] = k < left ? column[k * strides->depth] : (int16_t)0;
-            }
+    } else {
+        for (int32_t c = 0; c < COLUMNS; ++c) {
+            pack_apart(right + (c < last ? c : last) * strides->line, strides->depth, depth,
+                       target + c * RUN);
         }
-        right += RUN * strides->depth;
-        target += NEXT_RUN;
     }
 }
 

@@ -258,20 +258,47 @@ def test_a_bias_from_run_time_is_left_to_the_generic_kernel() -> None:
     assert lower(network).kernel == "conv2d_s8"
 
 
-@pytest.mark.parametrize("core", [M4_DSP, M55])
-def test_int16_has_a_kernel_with_sums_of_64_bits(core: CoreFeatures) -> None:
-    assert (
-        lower(product((16, 16, 16), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
-        == "batch_matmul_block_s16"
-    )
-    assert (
-        lower(product((1, 64, 64), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
-        == "batch_matmul_block_s16"
-    )
-    assert (
-        lower(product((64, 64, 1), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
-        == "batch_matmul_block_s16"
-    )
+@pytest.mark.parametrize(
+    ("core", "sizes", "kernel"),
+    [
+        (M4_DSP, (16, 16, 16), "batch_matmul_block_s16"),
+        (M4_DSP, (64, 64, 1), "batch_matmul_block_s16"),
+        (M4_DSP, (2, 64, 64), "batch_matmul_block_s16"),
+        (M4_DSP, (1, 64, 64), "batch_matmul_s16"),  # packing for one row costs more than it saves
+        (M55, (16, 16, 16), "batch_matmul_block_s16"),
+        (M55, (64, 64, 1), "batch_matmul_block_s16"),
+    ],
+)
+def test_int16_has_a_kernel_with_sums_of_64_bits(core: CoreFeatures, sizes: tuple[int, int, int], kernel: str) -> None:
+    assert lower(product(sizes, dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel == kernel
+
+
+SHAPES = [
+    (sizes, adjoint)
+    for sizes in ((64, 64, 1), (1, 64, 64), (8, 64, 8), (16, 32, 5), (4, 128, 2), (32, 8, 32))
+    for adjoint in ("", "y")
+]
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize("goal", ["speed", "memory"])
+@pytest.mark.parametrize("toolchain", ["zig", pytest.param("arm-none-eabi-gcc", marks=pytest.mark.slow)])
+def test_the_estimates_of_int16_products_are_near_their_instructions(goal: str, toolchain: str) -> None:
+    """The generic kernel costs by two columns, and whether products are adjacent; the other one by blocks of four."""
+    require_module("unicorn", "pip install ferrule[run]")
+    require_module("ziglang", "pip install ferrule[run]")
+    import ferrule
+
+    networks = [
+        product(sizes, adjoint=adjoint, dtype=DataType.INT16, zero_points=(0, 0, 0)) for sizes, adjoint in SHAPES
+    ]
+    built = ferrule.compile(merged(networks), board="mps2-an386", toolchain=toolchain, goal=goal)
+    works = {record.layer: record.works[0] for record in built.artifact.operators}
+    for layer, shape in zip(built.run(engine="unicorn").layers, SHAPES, strict=True):
+        work = works[layer.name]
+        assert work.instructions == pytest.approx(layer.count, rel=0.25), (shape, work.kernel)
+    assert {work.kernel for work in works.values()} >= {"batch_matmul_s16"}
 
 
 FLOATS = {

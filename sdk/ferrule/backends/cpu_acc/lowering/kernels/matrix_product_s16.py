@@ -48,7 +48,7 @@ def _candidate(product: MatrixProduct, limit: int) -> Candidate | str:
         each_row = 75 + (0 if product.whole_rows else 5 * depth)
     else:
         block = 7 * steps + 2 * -(-steps // 4) + 37
-        packing = 4 * (6 * steps + 20) if along else 18 * steps + 40
+        packing = 4 * (6 * steps + 20) if along else 28 * steps + 50
         each_row = 75 + (5 * depth if copied else 0)
     if product.columns % _BLOCK:
         each_row += 70 // tiles
