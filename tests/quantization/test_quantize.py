@@ -96,6 +96,24 @@ def test_minmax_unless_another_rule_is_clearly_better(tmp_path: Path) -> None:
     assert (done.ranges == "minmax") == (first.noise <= 1.06 * best)
 
 
+def test_equal_weights_of_layers_with_channels_on_different_axes(tmp_path: Path) -> None:
+    network, weights = ferrule.Network("equal"), random(72)
+    network.add_input(ferrule.TensorInfo("x", (1, 8, 8, 8), FLOAT32))
+    first = network.add_depthwise_conv2d_layer("x", weights.reshape(1, 3, 3, 8), random(8), name="depthwise")
+    mean = network.add_mean_layer(first, axes=(3,), keep_dims=True, name="mean")
+    network.set_outputs([network.add_conv2d_layer(mean, weights.reshape(8, 3, 3, 1), random(8), name="convolution")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), ranges="minmax")
+    assert done.floats == ()
+    axes = [
+        quantization.axis
+        for layer in done.network.layers
+        if layer.type is not LayerType.MEAN
+        and (quantization := done.network.info(layer.inputs[1] or "").quantization) is not None
+    ]
+    assert axes == [3, 0]
+    assert min(each.sqnr_db or 0.0 for each in done.losses) > 30
+
+
 def test_layers_that_are_kept(tmp_path: Path) -> None:
     network = convolutions()
     data = str(samples(network, tmp_path))

@@ -54,7 +54,9 @@ def with_integers(network: Network, ranges: Mapping[str, Range], precisions: Map
     limits = {name: (range_.quantizable.low, range_.quantizable.high) for name, range_ in ranges.items()}
     with ScratchFolder() as scratch:
         folder = scratch.path
-        (folder / "model.tflite").write_bytes(to_tflite(without_large_biases(network, ranges, precisions)))
+        # it quantises shared bytes once, though the weights of two layers may have their channels on different axes
+        plain = to_tflite(without_large_biases(network, ranges, precisions), shared=False)
+        (folder / "model.tflite").write_bytes(plain)
         request = {"layers": layers, "ranges": limits}
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         refusal = _asked(folder)

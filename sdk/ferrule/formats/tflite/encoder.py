@@ -72,20 +72,26 @@ class ModelContent:
     subgraphs: tuple[SubgraphContent, ...]
     signature: str
     """The key of the first subgraph's signature, whose names are those of the tensors."""
+    shared: bool = True
+    """Whether constants of equal bytes are in the file once."""
 
 
 def write_model(record: ModelContent) -> bytes:
     """Return the bytes of the file; the same record always produces the same bytes."""
-    return _Writer().write(record)
+    return _Writer(shared=record.shared).write(record)
+
+
+_Content = tuple[str, bytes]
 
 
 class _Writer:
     """The state of one file under construction; a flatbuffer is built from its leaves to its root."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool) -> None:
         import flatbuffers
         import tflite
 
+        self._shared = shared
         self._schema: Any = tflite
         self._builder: Any = flatbuffers.Builder(1024)
         self._strings: dict[str, int] = {}
@@ -110,13 +116,13 @@ class _Writer:
         return bytes(self._builder.Output())
 
     def _subgraph(
-        self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, str, int], int]
+        self, graph: SubgraphContent, places: Mapping[_Content, int], codes: Mapping[tuple[str, str, int], int]
     ) -> int:
         """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
         indices = _indices(graph)
         empty = {name for operator in graph.operators for name in operator.intermediates}
         tensors = [
-            self._tensor(t, places[_bytes(t)], t.info.name in graph.variables, empty=t.info.name in empty)
+            self._tensor(t, places[self._content(t)], t.info.name in graph.variables, empty=t.info.name in empty)
             for t in graph.tensors
         ]
         tensors += [self._described(name, "resource", ()) for name in graph.resources]
@@ -143,11 +149,16 @@ class _Writer:
             "SignatureDef", Inputs=inputs, Outputs=outputs, SignatureKey=self._string(key), SubgraphIndex=0
         )
 
-    def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], dict[bytes, int]]:
-        """Return the buffers' offsets and their numbers by content; buffer 0 is empty, and equal data is shared."""
-        contents = dict.fromkeys(chain((b"",), map(_bytes, tensors)))
-        offsets = [self._table("Buffer", Data=self._data(data) if data else None) for data in contents]
-        return offsets, {data: number for number, data in enumerate(contents)}
+    def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], dict[_Content, int]]:
+        """Return the buffers' offsets and their numbers by content; buffer 0 is empty."""
+        contents = dict.fromkeys(chain((("", b""),), map(self._content, tensors)))
+        offsets = [self._table("Buffer", Data=self._data(data) if data else None) for _, data in contents]
+        return offsets, {content: number for number, content in enumerate(contents)}
+
+    def _content(self, tensor: Tensor) -> _Content:
+        """Return a constant's bytes in the file, and by whose name, if they are not shared; of other tensors, none."""
+        data = b"" if tensor.data is None else little_endian(tensor.data)
+        return "" if self._shared or not data else tensor.info.name, data
 
     def _data(self, data: bytes) -> int:
         self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
@@ -252,12 +263,6 @@ def _indices(graph: SubgraphContent) -> dict[str, int]:
     """Return the numbers of a subgraph's tensors in the file, by name."""
     names = [*(tensor.info.name for tensor in graph.tensors), *graph.resources]
     return {name: index for index, name in enumerate(names)}
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    """Return a constant's bytes in the file; of other tensors, none."""
-    data = tensor.data
-    return b"" if data is None else little_endian(data)
 
 
 def _camel(name: str) -> str:

@@ -21,7 +21,7 @@ _SIGNATURE = "serving_default"
 """The key of a signature that TensorFlow gives, and that its tools look for first."""
 
 
-def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None) -> bytes:
+def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None, shared: bool = True) -> bytes:
     """Return the network as a TensorFlow Lite model; the same network always produces the same bytes.
 
     For a subgraph view, the model has only the layers of the view, and its inputs and outputs are those of the view.
@@ -31,6 +31,7 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
     rules by which layers round: only those with the TFLM rule are written. With `rounding` TFLM, layers of other rules
     are given that one, which changes some of their results; `ferrule convert` counts them. The file has one signature:
     it has the name of the network's own, or else "serving_default", and its inputs and outputs have their own names.
+    Constants of equal bytes are in the file once, unless `shared` is False, for programs that change one of them.
 
     Raises:
         UnsupportedError: TensorFlow Lite cannot express a part of the network, or its constants take 2 GiB or more.
@@ -50,7 +51,9 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
         )
     file = _File()
     file.write(network)
-    content = ModelContent(description="Written by Ferrule.", subgraphs=file.subgraphs(), signature=signature)
+    content = ModelContent(
+        description="Written by Ferrule.", subgraphs=file.subgraphs(), signature=signature, shared=shared
+    )
     return write_model(content)
 
 
