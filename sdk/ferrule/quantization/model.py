@@ -29,6 +29,7 @@ from ferrule.quantization.observation import observed
 from ferrule.quantization.own import is_float
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import AUTO, Range, parse_rules
+from ferrule.quantization.unrolling import unrolled
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -100,11 +101,12 @@ def quantize(
         raise FerruleError(f"{name_of('compared')} is {compared}, expected a number from 0 on")
     check_installed()
     network = network_of(model)
-    given = precisions(network, wanted, [Keep.parse(text) for text in keep])
-    form = FloatForm.of(network)
+    plain = unrolled(network)
+    given = precisions(plain, wanted, [Keep.parse(text) for text in keep])
+    form = FloatForm.of(plain)
     asked = EvaluationRequest(data=data, labels=labels, settings=settings, limit=limit, seed=seed, compared=0)
     samples = asked.opened(form.normal)
-    own = carried_over(form.simple, rewritten(network, given, form.simple), form.normal)
+    own = carried_over(form.simple, rewritten(plain, given, form.simple), form.normal)
     observation = observed(form.normal, samples, rules, form.names, progress)
     progress(Step(phase="quantising the layers"))
     done = quantized(form, observation, rules, own, outside, samples, progress)

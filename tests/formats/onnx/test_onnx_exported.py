@@ -19,7 +19,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracle import onnxruntime_outputs
 
 import ferrule
-from ferrule.errors import UnsupportedError
 from ferrule.graph import LayerType
 from ferrule.graph.real_values import quantize
 from ferrule.network import Network
@@ -35,18 +34,14 @@ INTEGERS = ("quantize_static", "pt2e", "brevitas")
 INT8 = [name for name in PATHS if name.startswith(INTEGERS)]
 FLOAT = [name for name in PATHS if not name.startswith(INTEGERS)]
 STAY_FLOAT = {
-    "dynamo-attention": {"EXP", "SQUARE"},  # of the error function of GELU
-    "torchscript-attention": {"EXP", "SQUARE"},
+    "dynamo-attention": {"EXP"},  # of the error function of GELU
+    "torchscript-attention": {"EXP"},
     "quantize_static-hard_swish": {"ADD", "MUL"},  # the last one is no HardSwish
     "quantize_static-squeeze_excite": {"ADD", "MUL"},  # of HardSigmoid, which onnxruntime leaves out
     "pt2e-flatten": {"FULLY_CONNECTED"},  # PyTorch leaves out what is last
     "pt2e-residual": {"ADD", "CONV_2D", "RELU"},
 }
 """By file: the types of the layers that compute in float32 after quantisation; none of the others has any."""
-
-
-REFUSED = ("dynamo-lstm", "torchscript-lstm")
-"""An LSTM of TensorFlow Lite keeps its state from one run to the next, and one of ONNX begins anew."""
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +100,7 @@ def test_integer_blocks_equal_onnxruntime(name: str, tmp_path: Path) -> None:
 def test_float_blocks_become_integers(exporter: str, tmp_path: Path) -> None:
     """All of an exporter are one network, since each call of the library takes seconds."""
     require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
-    names = [name for name in FLOAT if name.startswith(exporter) and name not in REFUSED]
+    names = [name for name in FLOAT if name.startswith(exporter)]
     network = merged([ferrule.load(PATHS[name]) for name in names])
     random, data, given = np.random.default_rng(1), [], {}
     for info in network.inputs:
@@ -121,14 +116,6 @@ def test_float_blocks_become_integers(exporter: str, tmp_path: Path) -> None:
     for info, ours, theirs in zip(network.outputs, done.network.run(given, real=True), network.run(given), strict=True):
         assert np.abs(ours - theirs).max() < 0.2 * max(float(np.abs(theirs).max()), 0.5), info.name
     proved(done.network)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_blocks_that_quantisation_refuses(name: str, tmp_path: Path) -> None:
-    require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
-    np.save(tmp_path / "samples.npy", np.zeros((2, 5, 4), np.float32))
-    with pytest.raises(UnsupportedError, match="UNIDIRECTIONAL_SEQUENCE_LSTM keeps its own state"):
-        ferrule.quantize(ferrule.load(PATHS[name]), str(tmp_path / "samples.npy"))
 
 
 def proved(network: Network) -> None:

@@ -37,6 +37,7 @@ from ferrule.quantization.search.budget import BoardBudget
 from ferrule.quantization.search.explore import Setting
 from ferrule.quantization.search.trial import Subject, attempt, blocks, names_of
 from ferrule.quantization.search.trials_file import TrialsFile
+from ferrule.quantization.unrolling import unrolled
 from ferrule.report.search_document import TrialPart
 from ferrule.running.networks import network_of
 
@@ -209,7 +210,7 @@ def objectives(trial: TrialPart, budget: BoardBudget, metric: str) -> tuple[floa
 
 
 def _candidate(network: Network, data: Source, request: SearchRequest, settings: DataSettings | None) -> Candidate:
-    rules, form = parse_rules(request.ranges, None), FloatForm.of(network)
+    rules, form = parse_rules(request.ranges, None), FloatForm.of(unrolled(network))
     samples = EvaluationRequest(
         data=data, labels=request.labels, settings=settings, limit=request.limit, seed=request.seed
     ).opened(form.normal)
