@@ -74,7 +74,7 @@ class _Steps:
             raise UnsupportedError(
                 f"layer '{layer.name}' {layer.type} begins anew in each run, which TensorFlow Lite cannot express; it "
                 f"{reason}",
-                hint="train it with states that it keeps, in Keras stateful=True, or on shorter sequences",
+                hint="train it so that it keeps its state (stateful, in Keras), or on shorter sequences",
             )
 
     def layers(self) -> list[Layer]:
