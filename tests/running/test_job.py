@@ -163,7 +163,7 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         ferrule.load(small_networks.dense())  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=" is a folder, expected a file") as caught:
         ferrule.compile(tmp_path)
-    assert caught.value.hint == "known formats: TensorFlow Lite (.tflite), ONNX (.onnx)"
+    assert caught.value.hint == "known formats: TensorFlow Lite (.tflite), ONNX (.onnx), PyTorch (.pt2)"
     with pytest.raises(ModelError, match=r"none\.tflite"):
         ferrule.compile(str(tmp_path / "none.tflite"))
     with pytest.raises(ModelError, match=r"^model: "):
