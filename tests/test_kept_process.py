@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from needs import lacking
 
 from ferrule.kept_process import KeptDiedError, KeptProcess
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX stop and kill the processes")
 LIMIT_S = 300.0
 SCRIPT = """
 import os, sys, time
@@ -37,6 +37,12 @@ def answer(arguments):
         raise ValueError("no")
     return f"{word} by {os.getpid()}"
 """
+
+
+@pytest.fixture(autouse=True)
+def _posix() -> None:
+    if sys.platform == "win32":
+        lacking("signals of POSIX", "run the tests on Linux, where they stop and kill the processes")
 
 
 @pytest.fixture

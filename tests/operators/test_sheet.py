@@ -27,6 +27,7 @@ OTHERS = {
     "optimizer/simplify/rectifiers.py": "it replaces a pattern of layers by a PRELU",
     "quantization/folding.py": "what each type that is affine by channels does with its constant",
     "quantization/own.py": "how each type that has integers of its own is quantised",
+    "quantization/unrolling.py": "the layers of which a step of an LSTM consists",
     "quantization/rewriting.py": "as which layers each type without a kernel for its integers is written",
     "runtime/loading.py": "it runs the layers that transfer tensors, each in its own way",
 }
