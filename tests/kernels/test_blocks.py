@@ -227,6 +227,9 @@ def test_the_assembler(board: str) -> None:
     firmware = ferrule.compile(network, board=board, toolchain="arm-none-eabi-gcc", goal="speed")
     assert firmware.image.stack.size_bytes is not None, firmware.image.stack.reason
     report = firmware.run(inputs, engine=engine)
-    assert sorted(layer.kernel for layer in report.layers) == sorted(CASES[case][1] for case in cases)
+    # for one element, the loop of a generic kernel takes less than the set-up of another one
+    chosen = {cases[int(layer.name.partition("_")[0].removeprefix("n"))]: layer.kernel for layer in report.layers}
+    many = [case for case in cases if not case.endswith("one element")]
+    assert {case: chosen[case] for case in many} == {case: CASES[case][1] for case in many}
     for case, got, wanted in zip(cases, report.outputs, network.run(inputs), strict=True):
         assert_array_equal(got, wanted, err_msg=case)
