@@ -15,9 +15,10 @@ import ferrule
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.recurrent import MAX_STEPS
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.quantization.unrolling import MOST_STEPS, unrolled
+from ferrule.quantization.unrolling import unrolled
 
 UNITS, FEATURES = 5, 3
 
@@ -90,8 +91,8 @@ def test_what_keeps_its_state_stays() -> None:
     ("network", "message"),
     [
         (
-            lstm(MOST_STEPS + 1),
-            f"has {MOST_STEPS + 1} steps, each of which becomes layers of its own: expected at most",
+            lstm(MAX_STEPS + 1),
+            f"has {MAX_STEPS + 1} steps, each of which becomes layers of its own: expected at most",
         ),
         (lstm(2, clip=1.5), "limits its cell state to 1.5, expected no limit"),
     ],

@@ -19,7 +19,7 @@ from ferrule.quantization.biases import with_representable_biases
 from ferrule.quantization.folding import folded
 from ferrule.quantization.library import with_integers
 from ferrule.quantization.observation import Observation
-from ferrule.quantization.outputs import first, noise, real_outputs, spread
+from ferrule.quantization.outputs import noise, real_outputs
 from ferrule.quantization.own import refused, with_names, with_own_integers
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Range, RangeRule
@@ -126,7 +126,8 @@ def quantized(
         made.append(Quantized(rule=rule, ranges=ranges, network=network, reasons=reasons))
     if len(made) == 1:
         return made[0]
-    some = first(data, JUDGED) if form.normal.states else spread(data, JUDGED)
+    count = min(JUDGED, len(data))
+    some = data.only(index if form.normal.states else index * len(data) // count for index in range(count))
     real = real_outputs(form.normal, some, progress, "float model")
     losses = [
         noise(real, real_outputs(form.with_own_outputs(each.network), some, progress, f"ranges by {each.rule}"))
@@ -135,7 +136,7 @@ def quantized(
     tried = tuple(RangesPart(rule=str(each.rule), noise=loss) for each, loss in zip(made, losses, strict=True))
     least = min(losses)
     best = made[0 if losses[0] <= _CLEARLY * least else losses.index(least)]
-    return Quantized(rule=best.rule, ranges=best.ranges, network=best.network, reasons=best.reasons, tried=tried)
+    return replace(best, tried=tried)
 
 
 def _check_float(network: Graph) -> None:

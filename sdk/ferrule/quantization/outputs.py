@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,19 +14,6 @@ from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.progress import Progress
-
-
-def spread(data: DataSet, count: int) -> DataSet:
-    """Return so many of the samples, or all, at equal distances."""
-    if len(data) <= count:
-        return data
-    places = (index * len(data) // count for index in range(count))
-    return replace(data, order=[data.order[place] for place in places], _digests=[])
-
-
-def first(data: DataSet, count: int) -> DataSet:
-    """Return so many of the samples from the first one on, or all."""
-    return replace(data, order=data.order[:count], _digests=[])
 
 
 def real_outputs(network: Network, data: DataSet, progress: Progress, what: str) -> tuple[Array, ...]:

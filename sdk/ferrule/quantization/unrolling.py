@@ -18,12 +18,11 @@ from ferrule.network.copying import network_of
 from ferrule.operators.movement.join import SplitDescriptor, SplitVDescriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.recurrent import MAX_STEPS
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
-MOST_STEPS = 64
-"""The most steps, each of which becomes layers of its own."""
 _GATES = (0, 1, 3, 2)
 """The order in which gates are computed: input, forget and output, all by the logistic function, before cell."""
 
@@ -32,7 +31,7 @@ def unrolled(network: Network) -> Network:
     """Return a float network in which the layers of steps take the place of each LSTM without a state of the network.
 
     Raises:
-        UnsupportedError: such an LSTM has more than `MOST_STEPS` steps, or limits its cell state.
+        UnsupportedError: such an LSTM has more than `MAX_STEPS` steps, or limits its cell state.
     """
     states = {state.source for state in network.states}
     found = [layer for layer in network.layers if _begins_anew(network, layer, states)]
@@ -68,8 +67,8 @@ class _Steps:
         reason = ""
         if layer.descriptor.cell_clip > 0:
             reason = f"limits its cell state to {layer.descriptor.cell_clip:g}, expected no limit"
-        if self._count > MOST_STEPS:
-            reason = f"has {self._count} steps, each of which becomes layers of its own: expected at most {MOST_STEPS}"
+        if self._count > MAX_STEPS:
+            reason = f"has {self._count} steps, each of which becomes layers of its own: expected at most {MAX_STEPS}"
         if reason:
             raise UnsupportedError(
                 f"layer '{layer.name}' {layer.type} begins anew in each run, which TensorFlow Lite cannot express; it "

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from onnx_models import agrees, count, drawn, load, model, node
 
 from ferrule.errors import FerruleError
-from ferrule.formats.onnx.recurrent import MAX_STEPS
 from ferrule.graph import Array, LayerType
+from ferrule.operators.recurrent import MAX_STEPS
 
 STEPS, BATCHES, INPUTS, UNITS = 4, 2, 5, 3
 GATES = {"LSTM": 4, "GRU": 3}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Protocol
 
@@ -113,6 +113,10 @@ class DataSet:
             _add(digest, chunk)
             yield chunk
         self._digests.append(digest.hexdigest())
+
+    def only(self, indices: Iterable[int]) -> DataSet:
+        """Return the samples with these places in the data set, in this order, as a data set."""
+        return replace(self, order=[self.order[index] for index in indices], _digests=[])
 
     def take(self, indices: Sequence[int]) -> Chunk:
         """Return the samples with these places in the data set, in this order; the errors are those of `chunks`."""

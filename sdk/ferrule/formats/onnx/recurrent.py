@@ -18,11 +18,9 @@ from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescri
 from ferrule.operators.movement.mirror import ReverseV2Descriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.recurrent import MAX_STEPS
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
-
-MAX_STEPS = 64
-"""The most steps of a GRU, which has its own layers for each."""
 
 _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _PEEPHOLES = 1, 2, 3, 4, 7
 _LSTM_GATES = (0, 2, 3, 1)

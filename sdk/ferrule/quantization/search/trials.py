@@ -28,7 +28,7 @@ from ferrule.formats import ModelFile
 from ferrule.interface import option
 from ferrule.network import Network
 from ferrule.progress import Progress, say_nothing
-from ferrule.quantization.form import FloatForm, quantized
+from ferrule.quantization.form import FloatForm
 from ferrule.quantization.observation import observed
 from ferrule.quantization.outputs import real_outputs
 from ferrule.quantization.precision import Precision
@@ -210,7 +210,7 @@ def objectives(trial: TrialPart, budget: BoardBudget, metric: str) -> tuple[floa
 
 
 def _candidate(network: Network, data: Source, request: SearchRequest, settings: DataSettings | None) -> Candidate:
-    rules, form = parse_rules(request.ranges, None), FloatForm.of(unrolled(network))
+    (rule,), form = parse_rules(request.ranges, None), FloatForm.of(unrolled(network))
     samples = EvaluationRequest(
         data=data, labels=request.labels, settings=settings, limit=request.limit, seed=request.seed
     ).opened(form.normal)
@@ -218,11 +218,10 @@ def _candidate(network: Network, data: Source, request: SearchRequest, settings:
         raise InputError(f"{samples.part.source} has {len(samples)} samples, expected at least 4: half of them choose")
     chosen, others = _halves(samples, request.seed)
     everything = {layer.name: Precision.INT8 for layer in form.normal.layers}
-    observation = observed(form.normal, chosen, rules, form.names, request.progress)
-    done = quantized(form, observation, rules, everything, request.io, chosen, request.progress)
+    observation = observed(form.normal, chosen, [rule], form.names, request.progress)
     subject = Subject(
         form=form,
-        ranges=done.ranges,
+        ranges=observation.ranges(rule, everything),
         blocks=blocks(form.simple),
         io=request.io,
         job=request.job,
@@ -238,7 +237,7 @@ def _halves(data: DataSet, seed: int) -> tuple[DataSet, DataSet]:
     places = np.random.default_rng(seed).permutation(len(data))
     middle = (len(data) + 1) // 2
     halves = (sorted(int(each) for each in part) for part in (places[:middle], places[middle:]))
-    first, second = (replace(data, order=[data.order[index] for index in half], _digests=[]) for half in halves)
+    first, second = map(data.only, halves)
     return first, second
 
 
