@@ -208,6 +208,13 @@ def test_factors_beyond_one_half_and_tiny_ones_have_another_kernel(scale: float,
     assert_array_equal(run_lowered(network, inputs)[0], network.run(inputs)[0])
 
 
+GENERIC = {
+    "product_s8, MUL, one element": "mul_s8",
+    "scaled_product_s8, MUL, one element": "float_product_s8",
+    "prelu_table_s8, PRELU, one element": "prelu_s8",
+}
+"""One element by the loop of a generic kernel takes half of what the set-up of the other one takes: 153 instructions
+instead of 312, 127 instead of 300 and 165 instead of 294 on a Cortex-M4."""
 BOARDS = {
     "mps2-an386": ("unicorn", list(CASES)),
     # runs with QEMU take longer; each shape is there, and each kernel with vectors that are not whole
@@ -227,9 +234,7 @@ def test_the_assembler(board: str) -> None:
     firmware = ferrule.compile(network, board=board, toolchain="arm-none-eabi-gcc", goal="speed")
     assert firmware.image.stack.size_bytes is not None, firmware.image.stack.reason
     report = firmware.run(inputs, engine=engine)
-    # for one element, the loop of a generic kernel takes less than the set-up of another one
     chosen = {cases[int(layer.name.partition("_")[0].removeprefix("n"))]: layer.kernel for layer in report.layers}
-    many = [case for case in cases if not case.endswith("one element")]
-    assert {case: chosen[case] for case in many} == {case: CASES[case][1] for case in many}
+    assert chosen == {case: GENERIC.get(case, CASES[case][1]) for case in cases}
     for case, got, wanted in zip(cases, report.outputs, network.run(inputs), strict=True):
         assert_array_equal(got, wanted, err_msg=case)

@@ -96,11 +96,11 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
         return NOT_PAIRED
     count, products = channels.matrix.shape
     words = -(-products // 4)
-    row = -(-count // 4) * (17 * words + 60) + 26 * count + 5 * words + 100
+    row = -(-count // 4) * (17 * words + 48) + 18.5 * count + 5 * words + 100
 
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=row * layer.pixels,
+        instructions=round(row * layer.pixels),
         weight_bytes=-(-count // 4) * 4 * (words * 4 + 12),
         scratch_bytes=8 * words,
         overlaps=layer.overlaps,
