@@ -166,6 +166,15 @@ def test_unknown_and_taken_names_are_refused() -> None:
         editor.add_layer(copy_of("l0", "t0"))
 
 
+def test_an_added_tensor_gets_a_name_that_is_free() -> None:
+    graph = chain([4, 4])
+    editor = GraphEditor(graph)
+    assert editor.add_tensor(Tensor(info("t0", 8))) == "t0_2"
+    assert editor.info("t0_2") == info("t0_2", 8)
+    assert editor.info("t0") == graph.info("t0")
+    assert editor.add_tensor(Tensor(info("new", 8))) == "new"
+
+
 def test_a_layer_is_moved_behind_what_it_reads() -> None:
     editor = GraphEditor(chain([4, 4, 4]))
     editor.set_tensor(Tensor(info("late", 4)))

@@ -15,7 +15,7 @@ from oracle import tflm
 from unary_cases import dequantize_cases, quantize_float_cases
 
 from ferrule import DataType, Quantization, TensorInfo
-from ferrule.errors import InputError
+from ferrule.errors import InputError, ModelError
 from ferrule.graph import LayerType
 from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 
@@ -176,3 +176,11 @@ def test_uint8_rounds_as_the_other_types_do() -> None:
     )
     stored = info(DataType.UINT8, Quantization.of(0.75, 100)).quantize(values)
     assert (stored.astype(np.int64) - 128).tolist() == tflm(network, [values])[0].tolist()
+
+
+def test_limits_are_what_the_extreme_integers_stand_for() -> None:
+    x = TensorInfo("x", (2,), DataType.INT8, Quantization.of(0.5, -28))
+    assert x.limits == (-50.0, 77.5)
+    assert tuple(x.dequantize(np.array([-128, 127], np.int8))) == x.limits
+    with pytest.raises(ModelError, match="'x' is float32 without quantisation"):
+        _ = TensorInfo("x", (2,), DataType.FLOAT32).limits

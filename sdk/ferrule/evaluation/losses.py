@@ -164,8 +164,7 @@ def _add(sums: _Sums, info: TensorInfo, real: Array, stored: Array, alone: Array
     else:
         sums.own += float(np.sum((info.dequantize(alone) - exact) ** 2))
     if info.quantization is not None:
-        limits, half = np.iinfo(info.dtype.numpy), info.scale / 2
-        low, high = (info.scale * (int(limit) - info.zero_point) for limit in (limits.min, limits.max))
+        (low, high), half = info.limits, info.scale / 2
         sums.saturated += int(np.sum((exact < low - half) | (exact > high + half)))
         sums.lowest, sums.highest = min(sums.lowest, stored.min()), max(sums.highest, stored.max())
 

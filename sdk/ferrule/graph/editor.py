@@ -12,7 +12,7 @@ from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Layer
 from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
-from ferrule.graph.tensor import Array, Tensor
+from ferrule.graph.tensor import Array, Tensor, renamed
 
 
 class GraphEditor(Lookup):
@@ -78,6 +78,12 @@ class GraphEditor(Lookup):
         self._unchanged = None
         self._tensors[tensor.info.name] = tensor
         self._names.add(tensor.info.name)
+
+    def add_tensor(self, tensor: Tensor) -> str:
+        """Add a tensor by its name, or by one like it if that is taken, as `fresh`; return the name."""
+        name = self.fresh(tensor.info.name)
+        self.set_tensor(renamed(tensor, name))
+        return name
 
     def initial(self, source: str) -> Array:
         """Return the value after a reset of the state whose old value is a tensor; StopIteration if there is none."""

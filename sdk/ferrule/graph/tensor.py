@@ -160,6 +160,17 @@ class TensorInfo:
         """The per-tensor zero point; raises ModelError like `scale`."""
         return self._quantization().zero_point
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest real number that the integers of a tensor with one scale represent.
+
+        Raises:
+            ModelError: the tensor is not quantised.
+        """
+        given, integers = self._quantization(), np.iinfo(self.dtype.numpy)
+        low, high = (given.scale * (int(end) - given.zero_point) for end in (integers.min, integers.max))
+        return low, high
+
     def quantize(self, real: ArrayLike) -> Array:
         """Return real numbers, of any shape, as the tensor stores them.
 

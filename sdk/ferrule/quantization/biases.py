@@ -48,8 +48,7 @@ def without_large_biases(network: Network, ranges: Mapping[str, Range], precisio
         large = np.abs(bias.data.ravel()) > _ZEROED * step * scales
         if large.any():
             zeroed = np.where(large.reshape(bias.data.shape), np.float32(0), bias.data)
-            name = editor.fresh(bias.info.name)
-            editor.set_tensor(constant(replace(bias.info, name=name), zeroed))
+            name = editor.add_tensor(constant(bias.info, zeroed))
             editor.replace_layer(replace(layer, inputs=(*layer.inputs[:2], name)))
     return network_of(editor.finish())
 
@@ -106,9 +105,8 @@ def _data(tensor: Tensor) -> Array:
 
 def _added(editor: GraphEditor, tensor: Tensor, data: Array, scales: NDArray[np.float64]) -> str:
     """Add a constant like another one, with other integers and scales."""
-    name, given = editor.fresh(tensor.info.name), tensor.info.quantization
+    given = tensor.info.quantization
     assert given is not None
     quantization = replace(given, scales=tuple(scales.tolist()))
-    info = replace(tensor.info, name=name, quantization=quantization)
-    editor.set_tensor(constant(info, data.astype(info.dtype.numpy)))
-    return name
+    info = replace(tensor.info, quantization=quantization)
+    return editor.add_tensor(constant(info, data.astype(info.dtype.numpy)))

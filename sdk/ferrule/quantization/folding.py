@@ -200,9 +200,7 @@ def _replace(editor: GraphEditor, old: Layer, changed: Layer, made: _Weights, *,
 
 
 def _added(editor: GraphEditor, wanted: str, array: Array) -> str:
-    name = editor.fresh(wanted)
-    editor.set_tensor(constant(TensorInfo(name, array.shape, DataType.FLOAT32), array))
-    return name
+    return editor.add_tensor(constant(TensorInfo(wanted, array.shape, DataType.FLOAT32), array))
 
 
 _fold_behind = each_layer(_fold_behind_sums)

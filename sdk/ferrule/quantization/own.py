@@ -278,7 +278,7 @@ class _Conversion:
             editor.set_tensor(Tensor(outputs[output]))
         names = [self._read(*each, before=layer.name) for each in zip(layer.inputs, inputs, strict=True)]
         results = {
-            info.name: self._added(Tensor(replace(info, name=f"{info.name}_integer")))
+            info.name: editor.add_tensor(Tensor(replace(info, name=f"{info.name}_integer")))
             for info in outputs
             if self._is_real(info.name)
         }
@@ -298,19 +298,13 @@ class _Conversion:
         source = self._source(name)
         if source is not None and editor.info(source) == replace(wanted.info, name=source):
             return source
-        stored = self._added(renamed(wanted, f"{name}_integer"))
+        stored = editor.add_tensor(renamed(wanted, f"{name}_integer"))
         if not wanted.is_constant:
             convert = Layer(
                 editor.fresh(f"{stored}_from"), LayerType.QUANTIZE, QuantizeDescriptor(), (source or name,), (stored,)
             )
             editor.add_layer(convert, before=before)
         return stored
-
-    def _added(self, tensor: Tensor) -> str:
-        """Add a tensor, by its name or one like it."""
-        name = self._editor.fresh(tensor.info.name)
-        self._editor.set_tensor(renamed(tensor, name))
-        return name
 
     def _source(self, name: str) -> str | None:
         """Return the integers that a float tensor is computed from; None if it is computed in float32."""
@@ -381,7 +375,7 @@ class _Conversion:
         source = self._source(name)
         if source is None:
             raise FerruleError(f"the range of tensor '{name}' was not observed")
-        return Range.represented(self._editor.info(source))
+        return Range.spanning(*self._editor.info(source).limits)
 
 
 def _convert_inputs(editor: GraphEditor, graph: Graph, ends: Mapping[str, TensorInfo]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, Quantization, TensorInfo
+from ferrule.graph import Array, Quantization
 from ferrule.interface import name_of
 from ferrule.quantization.precision import Precision
 
@@ -100,13 +100,6 @@ class Range:
     def spanning(cls, low: float, high: float) -> Range:
         """Return a range that includes 0, as quantisation needs it, since padding and ReLU are exactly 0."""
         return cls(low=min(low, 0.0), high=max(high, 0.0))
-
-    @classmethod
-    def represented(cls, info: TensorInfo) -> Range:
-        """Return the range that a quantised tensor's integers stand for, with one scale."""
-        limits = np.iinfo(info.dtype.numpy)
-        low, high = (info.scale * (limit - info.zero_point) for limit in (limits.min, limits.max))
-        return cls.spanning(low, high)
 
     @property
     def quantizable(self) -> Range:

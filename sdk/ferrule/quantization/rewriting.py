@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.graph import DataType, GraphEditor, Layer, LayerType, TensorInfo
-from ferrule.graph.tensor import Tensor, constant
+from ferrule.graph import DataType, GraphEditor, LayerType
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.quantization.precision import Precision
 from ferrule.quantization.ranges import Range
+from ferrule.quantization.replacement import Replacement
 
 
 @frozen
@@ -40,75 +40,69 @@ def with_kernels(
         form = FORMS.get(layer.type) if layer.name in without else None
         if form is None or editor.info(layer.outputs[0]).dtype is not DataType.FLOAT32:
             continue
-        parts = _Parts(editor=editor, layer=layer, ranges=found, made=[])
+        parts = _Parts(made=Replacement(editor, layer), ranges=found)
         form(parts)
-        editor.replace_layers([layer.name], parts.made)
-        given |= dict.fromkeys((each.name for each in parts.made), given[layer.name])
+        parts.made.place()
+        given |= dict.fromkeys((each.name for each in parts.made.layers), given[layer.name])
     return Rewritten(network=network_of(editor.finish()), ranges=found, precisions=given)
 
 
 @frozen
 class _Parts:
-    """The layers that replace one."""
+    """The layers that replace one, with the ranges of what they compute."""
 
-    editor: GraphEditor
-    layer: Layer
+    made: Replacement
     ranges: dict[str, Range]
-    made: list[Layer]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs of the layer that is replaced."""
+        return self.made.layer.present_inputs
 
     def number(self, value: float) -> str:
         """Add a constant of one element."""
-        name = self.editor.fresh(f"{self.layer.outputs[0]}_constant")
-        data = np.array([value], np.float32)
-        self.editor.set_tensor(constant(TensorInfo(name, data.shape, DataType.FLOAT32), data))
-        return name
+        return self.made.constant("constant", np.array([value], np.float32))
 
     def range_of(self, name: str) -> Range:
         """Return the range of an input."""
-        data = self.editor.tensor(name).data
+        data = self.made.editor.tensor(name).data
         return self.ranges[name] if data is None else Range.spanning(float(data.min()), float(data.max()))
 
     def step(
         self, type_: LayerType, inputs: Sequence[str], range_: Range, activation: Activation = Activation.NONE
     ) -> str:
         """Add a layer before the last one; its results have the shape of the output and are within a range."""
-        info = self.editor.info(self.layer.outputs[0])
-        name = self.editor.fresh(f"{info.name}_part")
-        self.editor.set_tensor(Tensor(TensorInfo(name, info.shape, info.dtype)))
+        name = self.made.tensor(self.made.editor.info(self.made.layer.outputs[0]).shape)
         self.ranges[name] = range_
-        self._append(type_, inputs, name, activation)
+        self.made.add(type_, inputs, [name], BinaryDescriptor(activation=activation))
         return name
 
     def last(self, type_: LayerType, inputs: Sequence[str]) -> None:
         """Add the layer that writes the output."""
-        self._append(type_, inputs, self.layer.outputs[0], Activation.NONE)
-
-    def _append(self, type_: LayerType, inputs: Sequence[str], output: str, activation: Activation) -> None:
-        name = self.editor.fresh(f"{self.layer.name}_{len(self.made)}")
-        self.made.append(Layer(name, type_, BinaryDescriptor(activation=activation), tuple(inputs), (output,)))
+        self.made.add(type_, inputs, [self.made.layer.outputs[0]])
 
 
 def _hard_swish(parts: _Parts) -> None:
     """Write x * (relu6(x + 3) / 6)."""
-    (x,) = parts.layer.present_inputs
+    (x,) = parts.inputs
     clamped = parts.step(LayerType.ADD, [x, parts.number(3)], Range(low=0, high=6), Activation.RELU6)
     share = parts.step(LayerType.MUL, [clamped, parts.number(1 / 6)], Range(low=0, high=1))
     parts.last(LayerType.MUL, [x, share])
 
 
 def _square(parts: _Parts) -> None:
-    (x,) = parts.layer.present_inputs
+    (x,) = parts.inputs
     parts.last(LayerType.MUL, [x, x])
 
 
 def _negative(parts: _Parts) -> None:
-    (x,) = parts.layer.present_inputs
+    (x,) = parts.inputs
     parts.last(LayerType.MUL, [x, parts.number(-1)])
 
 
 def _sum(parts: _Parts) -> None:
     """Write an ADD for each further input."""
-    first, *others, last = parts.layer.present_inputs
+    first, *others, last = parts.inputs
     for name in others:
         before, more = parts.range_of(first), parts.range_of(name)
         first = parts.step(LayerType.ADD, [first, name], Range(low=before.low + more.low, high=before.high + more.high))

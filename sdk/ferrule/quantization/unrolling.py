@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, Graph, GraphEditor, Layer, LayerType, Shape, TensorInfo
-from ferrule.graph.tensor import Tensor, constant
+from ferrule.graph import Array, DataType, Descriptor, Graph, GraphEditor, Layer, LayerType, Shape
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.movement.join import SplitDescriptor, SplitVDescriptor
@@ -20,8 +19,8 @@ from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.recurrent import MAX_STEPS
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
-from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.quantization.replacement import Replacement
 
 _GATES = (0, 1, 3, 2)
 """The order in which gates are computed: input, forget and output, all by the logistic function, before cell."""
@@ -39,7 +38,7 @@ def unrolled(network: Network) -> Network:
         return network
     editor = GraphEditor(network)
     for layer in found:
-        editor.replace_layers([layer.name], _Steps(editor, layer).layers())
+        _Steps(editor, layer).place()
     return network_of(editor.finish())
 
 
@@ -59,7 +58,7 @@ class _Steps:
 
     def __init__(self, editor: GraphEditor, layer: Layer) -> None:
         assert isinstance(layer.descriptor, LstmDescriptor)
-        self._editor, self._layer, self._made = editor, layer, list[Layer]()
+        self._editor, self._layer, self._made = editor, layer, Replacement(editor, layer)
         self._axis = 0 if layer.descriptor.time_major else 1
         shape = editor.info(self._input(0)).shape
         self._count, self._batches = shape[self._axis], shape[1 - self._axis]
@@ -76,10 +75,10 @@ class _Steps:
                 hint="train it so that it keeps its state (stateful, in Keras), or on shorter sequences",
             )
 
-    def layers(self) -> list[Layer]:
-        """Return the layers, the last of which write the outputs of the LSTM."""
+    def place(self) -> None:
+        """Put the layers where the LSTM was; the last of them write its outputs."""
         hidden, cell = self._input(HIDDEN), self._input(CELL)
-        recurrent = self._constant("recurrent", self._joined(RECURRENT_WEIGHTS))
+        recurrent = self._made.constant("recurrent", self._joined(RECURRENT_WEIGHTS))
         results = []
         for index, product in enumerate(self._products()):
             last = index == self._count - 1
@@ -102,13 +101,13 @@ class _Steps:
             hidden = self._add(LayerType.MUL, [shown, bent], self._state_shape(1), self._name(1) if last else "")
             results.append(hidden)
         output = self._editor.info(self._layer.outputs[0])
-        self._add(LayerType.PACK, results, output.shape, output.name, PackDescriptor(axis=self._axis))
-        return self._made
+        self._made.add(LayerType.PACK, results, [output.name], PackDescriptor(axis=self._axis))
+        self._made.place()
 
     def _products(self) -> Sequence[str]:
         """Return the products of the inputs with the weights of all gates plus the biases, by step."""
-        weights = self._constant("weights", self._joined(INPUT_WEIGHTS))
-        biases = self._constant("bias", self._joined(BIASES))
+        weights = self._made.constant("weights", self._joined(INPUT_WEIGHTS))
+        biases = self._made.constant("bias", self._joined(BIASES))
         outer = (self._batches, self._count) if self._axis else (self._count, self._batches)
         descriptor = FullyConnectedDescriptor(keep_num_dims=True)
         inputs = [self._input(0), weights, biases]
@@ -116,18 +115,18 @@ class _Steps:
         if self._count == 1:
             shape = self._state_shape(4)
             return [self._add(LayerType.RESHAPE, [whole], shape, descriptor=ReshapeDescriptor(shape=shape))]
-        names = [self._tensor(self._state_shape(4)) for _ in range(self._count)]
-        self._append(LayerType.UNPACK, [whole], names, UnpackDescriptor(axis=self._axis))
+        names = [self._made.tensor(self._state_shape(4)) for _ in range(self._count)]
+        self._made.add(LayerType.UNPACK, [whole], names, UnpackDescriptor(axis=self._axis))
         return names
 
     def _split(self, source: str, sizes: tuple[int, int]) -> list[str]:
-        names = [self._tensor((self._batches, size)) for size in sizes]
-        self._append(LayerType.SPLIT_V, [source], names, SplitVDescriptor(axis=1, sizes=sizes))
+        names = [self._made.tensor((self._batches, size)) for size in sizes]
+        self._made.add(LayerType.SPLIT_V, [source], names, SplitVDescriptor(axis=1, sizes=sizes))
         return names
 
     def _thirds(self, source: str) -> list[str]:
-        names = [self._tensor(self._state_shape(1)) for _ in range(3)]
-        self._append(LayerType.SPLIT, [source], names, SplitDescriptor(axis=1, splits=3))
+        names = [self._made.tensor(self._state_shape(1)) for _ in range(3)]
+        self._made.add(LayerType.SPLIT, [source], names, SplitDescriptor(axis=1, splits=3))
         return names
 
     def _input(self, position: int) -> str:
@@ -151,16 +150,6 @@ class _Steps:
         arrays = [self._editor.tensor(self._input(positions[gate])).data for gate in _GATES]
         return np.concatenate([array for array in arrays if array is not None])
 
-    def _constant(self, role: str, data: Array) -> str:
-        name = self._editor.fresh(f"{self._layer.outputs[0]}_{role}")
-        self._editor.set_tensor(constant(TensorInfo(name, data.shape, DataType.FLOAT32), data))
-        return name
-
-    def _tensor(self, shape: Shape) -> str:
-        name = self._editor.fresh(f"{self._layer.outputs[0]}_part")
-        self._editor.set_tensor(Tensor(TensorInfo(name, shape, DataType.FLOAT32)))
-        return name
-
     def _add(
         self,
         type_: LayerType,
@@ -170,10 +159,6 @@ class _Steps:
         descriptor: Descriptor | None = None,
     ) -> str:
         """Add a layer with one output, a tensor of the LSTM or a new one, and return its name."""
-        output = name or self._tensor(shape)
-        self._append(type_, inputs, [output], OPERATORS[type_].descriptor() if descriptor is None else descriptor)
+        output = name or self._made.tensor(shape)
+        self._made.add(type_, inputs, [output], descriptor)
         return output
-
-    def _append(self, type_: LayerType, inputs: Sequence[str], outputs: Sequence[str], descriptor: Descriptor) -> None:
-        name = self._editor.fresh(f"{self._layer.name}_{len(self._made)}")
-        self._made.append(Layer(name, type_, descriptor, tuple(inputs), tuple(outputs)))

@@ -207,9 +207,7 @@ def _pixel_hint(info: TensorInfo) -> str:
     """Return settings that suit the real range of an input."""
     if info.quantization is None:
         return 'such as scale = "1/255" for 0 to 1, scale = "1/127.5" and offset = -1 for -1 to 1, or integers = "real"'
-    limits = np.iinfo(info.dtype.numpy)
-    low, high = (info.scale * (value - info.zero_point) for value in (limits.min, limits.max))
-    step = 2 * info.scale
+    (low, high), step = info.limits, 2 * info.scale
     known = {
         (0.0, 1.0): 'scale = "1/255"',
         (-1.0, 1.0): 'scale = "1/127.5" and offset = -1',
