@@ -12,7 +12,20 @@ import pytest
 from audio_inputs import RATE_HZ, samples_of
 from model_table import main, report, shortfalls
 from needs import lacking, lacking_variable, require_variable
-from public_models import FURTHER, LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
+from public_models import (
+    COLLECTION,
+    FURTHER,
+    LEAST,
+    ONNX,
+    Outcome,
+    PublicModel,
+    Setting,
+    check,
+    collection,
+    keep,
+    kept,
+    located,
+)
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.errors import MissingToolError
@@ -31,9 +44,9 @@ def network() -> Network:
 
 
 def test_the_collections_are_large_enough_and_name_each_file_once() -> None:
-    first, further = collection(), collection(FURTHER)
-    assert min(len(first), len(further)) >= LEAST
-    models = [*first, *further]
+    collections = [collection(path) for path in (COLLECTION, FURTHER, ONNX)]
+    assert min(map(len, collections)) >= LEAST
+    models = [model for each in collections for model in each]
     assert len({model.sha256 for model in models}) == len(models)
     assert all(len(bytes.fromhex(model.sha256)) == 32 and len(bytes.fromhex(model.commit)) == 20 for model in models)
     assert all(model.licence for model in models)

@@ -6,12 +6,25 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from public_models import COLLECTION, LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
+from public_models import (
+    COLLECTION,
+    LEAST,
+    Outcome,
+    PublicModel,
+    Setting,
+    blocking,
+    check,
+    collection,
+    keep,
+    kept,
+    located,
+    missing_lines,
+)
 
 LEAST_SHARE = 0.95
 """The share of the models that TensorFlow Lite Micro runs whose results must be equal, on each board too."""
@@ -78,15 +91,12 @@ def _on_board(outcome: Outcome, board: str) -> str:
 
 
 def _blocking(outcomes: Sequence[Outcome]) -> list[str]:
-    models: dict[str, list[Outcome]] = defaultdict(list)
-    for each in outcomes:
-        for reason in dict.fromkeys(each.blocks):
-            models[reason].append(each)
     lines = [
         "| what blocks | models | of them run by TFLM | blocked by nothing else | an example |",
         "|---|---|---|---|---|",
     ]
-    for reason, blocked in sorted(models.items(), key=lambda item: (-len(item[1]), item[0])):
+    for reason, positions in blocking([each.blocks for each in outcomes]):
+        blocked = [outcomes[position] for position in positions]
         runnable = sum(not each.tflm for each in blocked)
         alone = sum(len(set(each.blocks)) == 1 for each in blocked)
         lines.append(f"| {reason} | {len(blocked)} | {runnable} | {alone} | {blocked[0].model.name} |")
@@ -103,7 +113,7 @@ def main(description: str | None, arguments: Sequence[str] | None = None) -> int
         sys.exit("set FERRULE_PUBLIC_MODELS, or --models, to a folder with the files that tests/models.toml lists")
     chosen = _chosen(options)
     files = located(chosen, options.models)
-    missing = [model for model in chosen if model.sha256 not in files]
+    missing = missing_lines(chosen, files)
     present = [model for model in chosen if model.sha256 in files]
     if options.largest is not None:
         present = [model for model in present if files[model.sha256].stat().st_size <= options.largest << 10]
@@ -136,9 +146,7 @@ def main(description: str | None, arguments: Sequence[str] | None = None) -> int
                 print(f"{len(outcomes)}: {outcome.model.name}: {said}", file=sys.stderr, flush=True)
     whole = not options.words and len(present) + len(missing) == len(collection(options.list))
     lacks = shortfalls(outcomes, setting.boards) if whole else []
-    print("\n".join([*report(outcomes, setting.boards), *lacks]))
-    for model in missing:
-        print(f"missing: {model.name} at {model.commit}, SHA-256 {model.sha256}")
+    print("\n".join([*report(outcomes, setting.boards), *lacks, *missing]))
     return int(bool(missing) or bool(lacks) or any(outcome.failed for outcome in outcomes))
 
 

@@ -2,8 +2,8 @@
 """One step of the check of one public model, in a process of its own, since an interpreter may abort the process.
 
 Called by `public_models` and `onnx_table` as `python model_worker.py STEP MODEL FOLDER ...`; prints the result as one
-line of JSON. The folder may have `given.npz` with inputs, and `states.json` with the outputs that are fed back to
-inputs.
+line of JSON. The folder may have `given.npz` with inputs, `states.json` with the outputs that are fed back to inputs,
+and `shapes.json` with the shapes of inputs that a file leaves open.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ _INDEX_LIMIT = 8
 """Inputs of int32 and int64 are usually indices or counts; they are below this."""
 _FEW = 0.1
 """The share of the range by which a quantised model may differ from onnxruntime, which computes parts in float32."""
+_RELATIVE = 1e-3
+_OF_LARGEST = 1e-4
+"""By how much a float may be off that is `near`: of itself, and of the largest element."""
 _NUMPY_TYPES = {
     "tensor(float)": "float32",
     "tensor(int8)": "int8",
@@ -138,10 +141,13 @@ def onnxruntime(model: Path, folder: Path, number: int, _seconds: float) -> Resu
 
     running = session(model)
     random = np.random.default_rng(model.stat().st_size)
+    shapes = _shapes(folder)
     stored = {name: array[:number] for name, array in _stored(model.with_suffix(".npz")).items()}
     given = {name: array for name, array in stored.items() if name.startswith("input")}
     for index, each in enumerate(running.get_inputs()):
-        shape = tuple(extent if isinstance(extent, int) and extent > 0 else 1 for extent in each.shape)
+        shape = shapes.get(
+            each.name, tuple(extent if isinstance(extent, int) and extent > 0 else 1 for extent in each.shape)
+        )
         dtype = np.dtype(_NUMPY_TYPES[each.type])
         given.setdefault(f"input{index}", np.stack([_random(random, shape, dtype) for _ in range(number)]))
     names = [each.name for each in running.get_inputs()]
@@ -159,8 +165,10 @@ def onnxruntime(model: Path, folder: Path, number: int, _seconds: float) -> Resu
 def counted(model: Path, folder: Path, _number: int, seconds: float) -> Result:
     """Run the numpy kernels on the stored inputs, and compare the outputs with onnxruntime's.
 
-    The verdict is `exact`, `close` (floats within the tolerance), or `counted` if the network has integer tensors and
-    no output is farther away than `_FEW` of the range of onnxruntime's.
+    The verdict is `exact`, `close` (floats within the tolerance), `counted` if the network has integer tensors and
+    no output is farther away than `_FEW` of the range of onnxruntime's, or else `near` if floats are off by at most
+    `_RELATIVE` of an element and `_OF_LARGEST` of the largest one: onnxruntime's Sigmoid and Tanh are approximations,
+    with errors beyond the bounds of elements near a limit.
     """
     network = _network(model, folder)
     inputs, _ = _sequence(folder)
@@ -177,7 +185,21 @@ def counted(model: Path, folder: Path, _number: int, seconds: float) -> Result:
     quantised = any(each.info.dtype in {ferrule.DataType.INT8, ferrule.DataType.INT16} for each in network.tensors)
     if result["verdict"] == "differs" and quantised and all(map(_near, outputs, wanted)):
         result["verdict"] = "counted"
+    elif result["verdict"] == "differs" and all(map(_near_float, outputs, wanted)):
+        result["verdict"] = "near"
     return result
+
+
+def _near_float(found: Array, wanted: Array) -> bool:
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    if found.dtype.kind != "f":
+        return bool(np.array_equal(found, wanted))
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    size = np.abs(b[np.isfinite(b)]).max(initial=0)
+    with np.errstate(invalid="ignore"):
+        close = np.abs(a - b) <= _RELATIVE * np.abs(b) + _OF_LARGEST * size
+    return bool(np.all(close | (a == b) | (np.isnan(a) & np.isnan(b))))
 
 
 def _near(found: Array, wanted: Array) -> bool:
@@ -258,16 +280,23 @@ def _lacks(data: bytes) -> list[str]:
 
 def _network(model: Path, folder: Path) -> ferrule.Network:
     with mock.patch("ferrule.errors._LISTED", 1 << 20):  # every reason
-        network = ferrule.load(model if model.suffix == ".onnx" else model.read_bytes())
+        network = ferrule.load(model if model.suffix == ".onnx" else model.read_bytes(), shapes=_shapes(folder) or None)
     for source, output in _states(folder).items():
         network.keep_output(output, source)
     return network
 
 
 def _states(folder: Path) -> dict[str, str]:
-    path = folder / "states.json"
-    states: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return states
+    return dict(_document(folder / "states.json"))
+
+
+def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(shape) for name, shape in _document(folder / "shapes.json").items()}
+
+
+def _document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
 
 
 def _fed_back(folder: Path, graph: SubGraph) -> dict[int, int]:

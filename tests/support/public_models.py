@@ -23,12 +23,14 @@ from ferrule._frozen import frozen
 COLLECTION = Path(__file__).resolve().parents[1] / "models.toml"
 FURTHER = COLLECTION.with_name("further_models.toml")
 """Models that were collected afterwards, to judge by."""
+ONNX = COLLECTION.with_name("models_onnx.toml")
+"""Public ONNX models, which `onnx_table` checks."""
 LEAST = 100
 """The collection has at least this many models."""
 AGREE = frozenset({"exact", "close"})
 _WRONG = frozenset({"differs", "fails"})
 _WORKER = Path(__file__).resolve().parent / "model_worker.py"
-_SUFFIXES = {".tflite", ".lite"}
+_SUFFIXES = {".tflite", ".lite", ".onnx"}
 
 
 @frozen
@@ -45,6 +47,8 @@ class PublicModel:
     """What the inputs are computed from sound as, see `audio_inputs`; empty for a model that is not for sound."""
     states: Mapping[str, str] = field(default_factory=dict)
     """By the name of an input: the output that the next run gets there."""
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By the name of an input: its shape, where an ONNX file leaves an extent open."""
 
     @property
     def name(self) -> str:
@@ -114,6 +118,24 @@ def located(models: Iterable[PublicModel], folder: Path) -> dict[str, Path]:
     return found
 
 
+def missing_lines(models: Iterable[PublicModel], files: Mapping[str, Path]) -> list[str]:
+    """Return a line for each model whose file is not among those that `located` found: where it is."""
+    return [
+        f"missing: {model.name} at {model.commit}, SHA-256 {model.sha256}"
+        for model in models
+        if model.sha256 not in files
+    ]
+
+
+def blocking(blocks: Sequence[Sequence[str]]) -> list[tuple[str, list[int]]]:
+    """Return each reason for a refusal with the positions of the models that it blocks, the most frequent first."""
+    models: dict[str, list[int]] = {}
+    for position, reasons in enumerate(blocks):
+        for reason in dict.fromkeys(reasons):
+            models.setdefault(reason, []).append(position)
+    return sorted(models.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
 def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
     """Return the outcome of all steps of one model."""
     outcome = Outcome(model)
@@ -128,7 +150,7 @@ def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
         outcome.tflm = oracle.get("error", "")
         loaded = run("load", 0)
         if "error" in loaded or not loaded["loads"]:
-            outcome.blocks = _reasons(loaded.get("blocks", [])) or [loaded.get("error", "no reason")]
+            outcome.blocks = reasons(loaded.get("blocks", [])) or [loaded.get("error", "no reason")]
             told = {reason.partition(":")[0] for reason in outcome.blocks}
             outcome.blocks += [
                 f"{name}: this operator is not supported" for name in loaded.get("lacks", []) if name not in told
@@ -186,7 +208,7 @@ def step(kind: str, number: int, *more: str, path: Path, folder: str, limit_s: f
     return {"error": f"status {ended.returncode}: {reason}"}
 
 
-def _reasons(lines: Sequence[str]) -> list[str]:
+def reasons(lines: Sequence[str]) -> list[str]:
     """Return the reasons of a refusal without what is particular to one model: positions and names."""
     inner = [line.strip() for line in lines if line.startswith("  ")] or list(lines)
     return [_general(line) for line in inner]
