@@ -103,6 +103,11 @@ def with_constants(
     return Case(op, (shape,), given, attributes)
 
 
+def within(extent: int) -> Callable[[Array], Array]:
+    """Return a function to indices of an axis, counted from either end."""
+    return lambda array: np.clip(array * extent, -extent, extent - 1)
+
+
 def near(array: Array) -> Array:
     """Return positive numbers."""
     return np.abs(array) + 0.25
@@ -178,9 +183,34 @@ PAIRS = [
     Case("Where", (IMAGE, IMAGE), {2: np.float32(-1)}, kinds=("bool", "float32")),
     of("Max", IMAGE, IMAGE, IMAGE),
     with_constants("BatchNormalization", floats(4), floats(4), floats(4), np.abs(floats(4)) + 0.5),
+    Case("BatchNormalization", (IMAGE, (4,), (4,)), {3: floats(4), 4: np.abs(floats(4)) + 0.5}),
+    Case("BatchNormalization", ((3, 4), *[(4,)] * 4), kinds=("float32",) * 5, draw=near),
 ]
 WEIGHTED = [
     with_constants("Conv", floats(6, 4, 3, 3), floats(6), pads=[1, 0, 2, 1], strides=[2, 1]),
+    with_constants("com.microsoft::FusedConv", floats(6, 4, 3, 3), floats(6)),
+    *(
+        with_constants(
+            "com.microsoft::FusedConv", floats(6, 4, 3, 3), floats(6), activation=name, activation_params=numbers
+        )
+        for name, numbers in (
+            ("Clip", [0.0, 6.0]),
+            ("Clip", [-0.5, 0.25]),
+            ("HardSigmoid", [0.3, 0.4]),
+            ("LeakyRelu", [0.1]),
+        )
+    ),
+    *(
+        with_constants("com.microsoft::FusedConv", floats(6, 4, 1, 1), None, activation=name)
+        for name in ("Relu", "Sigmoid", "Tanh")
+    ),
+    Case(
+        "com.microsoft::FusedConv",
+        (IMAGE, (1, 6, 6, 5)),
+        {1: floats(6, 4, 1, 1), 2: floats(6)},
+        {"activation": "Relu"},
+    ),
+    with_constants("com.microsoft::FusedConv", floats(6, 4, 3), floats(6), shape=(1, 4, 9), activation="Tanh"),
     with_constants("Conv", floats(6, 2, 2, 3), group=2, dilations=[2, 1], kernel_shape=[2, 3]),
     with_constants("Conv", floats(8, 1, 3, 3), floats(8), group=4, auto_pad="SAME_LOWER", strides=[2, 2]),
     with_constants("Conv", floats(4, 1, 3, 3), group=4, auto_pad="SAME_UPPER"),
@@ -343,6 +373,18 @@ MOVEMENT = [
     with_constants("Trilu", np.array(1)),
     of("Trilu", upper=0),
     with_constants("GatherElements", np.array([[[[0, -1], [2, 3]]]]), axis=1),
+    *(
+        Case("GatherElements", (IMAGE, shape), {}, {"axis": axis}, kinds=("float32", "int64"), draw=within(extent))
+        for axis, extent, shape in ((1, 4, (1, 7, 6, 5)), (-1, 5, (1, 4, 2, 3)), (0, 1, (3, 4, 6, 5)))
+    ),
+    *(
+        Case("ScatterElements", (IMAGE, (1, 2, 1, 2)), {1: np.array([[[[0, -1]], [[2, 3]]]])}, {"axis": axis})
+        for axis in (1, 2, -1)
+    ),
+    Case("ScatterND", (IMAGE, (1, 2, 5)), {1: np.array([[[0, 1, 3], [0, -2, -1]]])}),
+    Case("ScatterND", (IMAGE, (1, 4, 6, 5)), {1: np.array([[0]])}),
+    Case("ScatterND", ((3, 4), (3,)), {1: np.array([[0, 1], [2, 3], [0, 1]])}),
+    Case("ScatterND", ((5,), (2,)), {1: np.array([[3], [-5]])}),
     Case(
         "OneHot",
         ((2, 3),),

@@ -26,6 +26,12 @@ def one(op: str, inputs: str = "x", constants: dict[str, Any] | None = None, **a
     return model([node(op, inputs, "y", **attributes)], {"x": IMAGE}, ["y"], constants)
 
 
+def fused(inputs: str = "x k", **attributes: Any) -> Any:  # noqa: ANN401
+    """Return a model of one FusedConv with two filters of one pixel."""
+    kernel = {"k": np.ones((2, 4, 1, 1), np.float32)}
+    return one("FusedConv", inputs, kernel, domain="com.microsoft", **attributes)
+
+
 REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
     (lambda: one("Einsum", equation="abcc->ab"), UnsupportedError, "repeats an axis in one input", "mask"),
     (lambda: one("Einsum", equation="abc->ab"), ModelError, "names other numbers of axes", ""),
@@ -157,6 +163,57 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
         "the mask takes 2,147,483,648 bytes of memory",
         "",
     ),
+    (
+        lambda: one("ScatterND", "x i u", {"i": [[0, 4]], "u": np.ones((1, 6, 5), np.float32)}),
+        ModelError,
+        "its indices are not within -4 to 3",
+        "",
+    ),
+    (
+        lambda: one("ScatterND", "x i u", {"i": [[0, 3]], "u": np.ones((1, 5), np.float32)}),
+        ModelError,
+        "its updates have the shape [1, 5], which does not fit its indices",
+        "",
+    ),
+    (
+        lambda: one("ScatterND", "x i u", {"i": [[0] * 5], "u": np.ones(1, np.float32)}),
+        ModelError,
+        "its indices have the shape [1, 5], and its input [1, 4, 6, 5]",
+        "",
+    ),
+    (
+        lambda: one("ScatterND", "x i u", {"i": [[0]], "u": np.ones((1, 4, 6, 5), np.float32)}, reduction="add"),
+        UnsupportedError,
+        "its attribute 'reduction' is 'add', expected none",
+        "",
+    ),
+    (
+        lambda: one("ScatterElements", "x i u", {"i": [[[[0, 1]]]], "u": np.ones((1, 1, 1, 3), np.float32)}),
+        ModelError,
+        "its indices do not have the axes of its input, or not the shape of its updates",
+        "",
+    ),
+    (
+        lambda: one("ScatterElements", "x i u", {"i": [[[[0] * 6]]], "u": np.ones((1, 1, 1, 6), np.float32)}),
+        ModelError,
+        "its indices [1, 1, 1, 6] exceed its input [1, 4, 6, 5]",
+        "",
+    ),
+    (lambda: one("GatherElements", "x i", {"i": [0, 1]}), ModelError, "its indices [2] do not have the axes", ""),
+    (
+        lambda: one("BatchNormalization", "x x x x x"),
+        ModelError,
+        "its parameters do not have one number for each of 4 channels",
+        "",
+    ),
+    (lambda: fused(activation="Elu"), UnsupportedError, "its attribute 'activation' is 'Elu', expected Clip", ""),
+    (
+        lambda: fused(activation="Clip", activation_params=[1.0]),
+        ModelError,
+        "its attribute 'activation_params' has 1 numbers, expected 2 for Clip",
+        "",
+    ),
+    (lambda: fused("x k - x"), ModelError, "its addend has shape [1, 4, 6, 5], expected [1, 2, 6, 5]", ""),
     (lambda: one("Expand", "x s", {"s": [1 << 40, 4, 6, 5]}), UnsupportedError, "its output has", ""),
     (
         lambda: one("CastLike", "x k", {"k": np.zeros(1, ml_dtypes.bfloat16)}),

@@ -231,7 +231,9 @@ def _batch_normalization(call: Call) -> Value:
             "its attribute 'spatial' is 0, expected 1: one mean and variance for each channel",
             hint="export the model with opset 9 or newer",
         )
-    arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]
+    if any(call.constant(index) is None for index in range(1, 5)):
+        return _computed_normalization(call)
+    arrays = [call.constant(index) for index in range(1, 5)]
     channels = call.shape()[1] if call.rank() > 1 else 1
     with np.errstate(all="ignore"):
         values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
@@ -248,6 +250,18 @@ def _batch_normalization(call: Call) -> Value:
         return call.array(numbers.astype(call.dtype().numpy).reshape(-1, *(1,) * behind), role)
 
     return x * per_channel(factor, "factor") + per_channel(addend, "addend")
+
+
+def _computed_normalization(call: Call) -> Value:
+    """Add the layers of a batch normalisation with parameters from run time, in onnxruntime's order."""
+    x = call.ordered()
+    channels = call.shape()[1] if call.rank() > 1 else 1
+    if any(call.shape(index) != (channels,) for index in range(1, 5)):
+        raise ModelError(f"its parameters do not have one number for each of {channels} channels")
+    behind = len(x.order) - 1 - x.order.index(1) if len(x.order) > 1 else 0
+    scale, offset, mean, variance = (call.tensor(index, None, (channels, *(1,) * behind)) for index in range(1, 5))
+    factor = scale / (variance + call.node.number("epsilon", 1e-5)).then(LayerType.SQRT)
+    return x * factor + (offset - mean * factor)
 
 
 _LAYERS: Mapping[str, LayerType] = {

@@ -111,7 +111,13 @@ def _gelu_of(x: Value, *, is_exact: bool) -> Value:
     return x * 0.5 * outer
 
 
-def _hard_sigmoid(x: Value, alpha: float, beta: float) -> Value:
+def leaky_relu(x: Value, alpha: float) -> Value:
+    """Return the elements, those below 0 times `alpha`."""
+    return x.then(LeakyReluDescriptor(alpha=alpha))
+
+
+def hard_sigmoid(x: Value, alpha: float, beta: float) -> Value:
+    """Return alpha * x + beta, limited to numbers from 0 to 1."""
     if abs(alpha * 6 - 1) < 1e-6 and beta == 0.5:
         return x.then(LayerType.ADD, BinaryDescriptor(activation=Activation.RELU6), 3) * (1 / 6)
     shifted = (x * alpha).then(LayerType.ADD, BinaryDescriptor(activation=Activation.RELU), beta)
@@ -139,7 +145,11 @@ _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if ro
 
 def _clip(call: Call) -> Value:
     low, high = call.scalar(1, "minimum"), call.scalar(2, "maximum")
-    x = call.value()
+    return clipped(call.value(), low, high)
+
+
+def clipped(x: Value, low: float | None, high: float | None) -> Value:
+    """Return the elements within two limits, of which either may be absent."""
     largest = float(np.finfo(np.float32).max)
     low = -math.inf if low is None or low <= -largest else low
     high = math.inf if high is None or high >= largest else high
@@ -209,11 +219,11 @@ ROWS: Mapping[str, Row] = {
     "Elu": function(_elu, LayerType.ELU, alpha=1.0),
     "Erf": function(_erf),
     "Gelu": Row(_gelu),
-    "HardSigmoid": function(_hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSigmoid": function(hard_sigmoid, alpha=0.2, beta=0.5),
     "Identity": Row(_identity),
     "IsInf": Row(_is_inf),
     "IsNaN": function(lambda x: x.then(LayerType.NOT_EQUAL, x)),
-    "LeakyRelu": function(lambda x, alpha: x.then(LeakyReluDescriptor(alpha=alpha)), LayerType.LEAKY_RELU, alpha=0.01),
+    "LeakyRelu": function(leaky_relu, LayerType.LEAKY_RELU, alpha=0.01),
     "Mish": function(lambda x: x * _softplus(x).then(LayerType.TANH)),
     "PRelu": binary(LayerType.PRELU),
     "QuantizeLinear": replace(unary(LayerType.QUANTIZE), most=3),

@@ -178,8 +178,8 @@ def _gather(call: Call) -> Value:
     axis, indices = call.axis(), call.constant(1)
     extent = call.shape()[axis]
     if indices is None:
-        positions = _positions(call, np.array(extent, np.int32))
-        return call.tensor(0).then(GatherDescriptor(axis=axis), positions)
+        rows = positions(call, np.array(extent, np.int32))
+        return call.tensor(0).then(GatherDescriptor(axis=axis), rows)
     check_indices(indices, extent)
     x = call.ordered()
     flat = (indices.reshape(-1) % extent).astype(np.int32)
@@ -205,7 +205,7 @@ def check_indices(indices: Array, extent: int) -> None:
         raise ModelError(f"its indices are not within {-extent} to {extent - 1}")
 
 
-def _positions(call: Call, extents: Array) -> Value:
+def positions(call: Call, extents: Array) -> Value:
     """Return the second input, indices from run time, as int32; those that are negative count from the end."""
     return call.tensor(1).cast(DataType.INT32).then(LayerType.FLOOR_MOD, call.array(extents, "extents"))
 
@@ -218,7 +218,7 @@ def _gather_nd(call: Call) -> Value:
     shape, count, indices = call.shape(), call.shape(1)[-1], call.constant(1)
     extents = np.array(shape[:count], np.int32)
     if indices is None:
-        return call.tensor(0).then(LayerType.GATHER_ND, _positions(call, extents))
+        return call.tensor(0).then(LayerType.GATHER_ND, positions(call, extents))
     for axis, extent in enumerate(shape[:count]):
         check_indices(indices[..., axis], extent)
     rows = np.ravel_multi_index(tuple(np.moveaxis(indices % extents, -1, 0)), shape[:count]).reshape(-1)

@@ -12,10 +12,10 @@ from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.call import Call, Value, joined
-from ferrule.formats.onnx.movement import check_indices, gathered
+from ferrule.formats.onnx.movement import check_indices, gathered, positions
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
 from ferrule.operators.reductions.reduce import ReduceDescriptor
@@ -38,19 +38,68 @@ def _trilu(call: Call) -> Value:
 
 
 def _gather_elements(call: Call) -> Value:
-    """Gather from the elements in one row, by constant positions."""
-    indices, shape = call.parameter(1, "indices"), call.shape()
-    axis = call.axis()
-    if indices is None or indices.dtype.kind not in "iu" or indices.ndim != len(shape):
-        raise ModelError("its indices are no integers with the axes of its input")
-    if any(a > b for each, (a, b) in enumerate(zip(indices.shape, shape, strict=True)) if each != axis):
-        raise ModelError(f"its indices {list(indices.shape)} exceed its input {list(shape)}")
+    """Gather from the elements in one row, by positions that may come from run time."""
+    axis, given, shape, found = call.axis(), call.constant(1), call.shape(), call.shape(1)
+    if call.rank(1) != len(shape):
+        raise ModelError(f"its indices {list(found)} do not have the axes of its input {list(shape)}")
+    if any(a > b for each, (a, b) in enumerate(zip(found, shape, strict=True)) if each != axis):
+        raise ModelError(f"its indices {list(found)} exceed its input {list(shape)}")
+    indices = np.zeros(found, np.int64) if given is None else given
+    rows = call.array(_places(indices, axis, shape).reshape(-1), "indices")
+    if given is None:
+        step = call.array(np.array(elements(shape[axis + 1 :]), np.int32), "step")
+        rows = positions(call, np.array(shape[axis], np.int32)).reshaped((elements(found),)) * step + rows
+    return gathered(call.tensor(0, None, (elements(shape),)), rows, found)
+
+
+def _places(indices: Array, axis: int, shape: Shape) -> Array:
+    """Return the places of elements, among all of a tensor, that have these positions along one axis."""
     check_indices(indices, shape[axis])
     afford(Resource.BYTES, 8 * (indices.ndim + 2) * indices.size, "the places of its indices")
     places: list[Array] = list(np.indices(indices.shape))
     places[axis] = indices % shape[axis]
-    rows = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)
-    return gathered(call.tensor(0, None, (elements(shape),)), call.array(rows, "indices"), indices.shape)
+    return np.ravel_multi_index(tuple(places), shape).astype(np.int32)
+
+
+def _scatter_elements(call: Call) -> Value:
+    """Put elements to constant positions along one axis."""
+    indices, axis = call.parameter(1, "indices"), call.axis()
+    if indices is None or indices.ndim != call.rank() or indices.shape != call.shape(2):
+        raise ModelError("its indices do not have the axes of its input, or not the shape of its updates")
+    if any(a > b for each, (a, b) in enumerate(zip(indices.shape, call.shape(), strict=True)) if each != axis):
+        raise ModelError(f"its indices {list(indices.shape)} exceed its input {list(call.shape())}")
+    return _scattered(call, _places(indices, axis, call.shape()), call.rank())
+
+
+def _scatter_nd(call: Call) -> Value:
+    """Put rows to constant places of the first axes."""
+    indices, shape = call.parameter(1, "indices"), call.shape()
+    if indices is None or not indices.ndim or not 1 <= indices.shape[-1] <= len(shape):
+        raise ModelError(f"its indices have the shape {list(call.shape(1))}, and its input {list(shape)}")
+    count = indices.shape[-1]
+    if call.shape(2) != (*indices.shape[:-1], *shape[count:]):
+        raise ModelError(f"its updates have the shape {list(call.shape(2))}, which does not fit its indices")
+    for axis, extent in enumerate(shape[:count]):
+        check_indices(indices[..., axis], extent)
+    afford(Resource.BYTES, 8 * (count + 2) * indices.size, "the places of its indices")
+    places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(shape[:count]), -1, 0)), shape[:count])
+    return _scattered(call, np.asarray(places), count)
+
+
+def _scattered(call: Call, places: Array, count: int) -> Value:
+    """Return the first input with the rows of the third one at places of its first `count` axes.
+
+    Each row of the result is one of both, joined; of several for one place, the last is taken, as onnxruntime does.
+    """
+    if call.node.text("reduction", "none") != "none":
+        raise UnsupportedError(f"its attribute 'reduction' is '{call.node.text('reduction')}', expected none")
+    shape = call.shape()
+    rows, width = elements(shape[:count]), elements(shape[count:])
+    afford(Resource.BYTES, 4 * rows, "the rows of its result")
+    taken = np.arange(rows, dtype=np.int32)
+    taken[places.reshape(-1)] = rows + np.arange(places.size, dtype=np.int32)
+    both = [call.tensor(0, None, (rows, width)), call.tensor(2, None, (places.size, width))]
+    return gathered(joined(ConcatenationDescriptor(axis=0), both), call.array(taken, "rows"), shape)
 
 
 def _one_hot(call: Call) -> Value:
@@ -114,6 +163,8 @@ def _top_k(call: Call) -> None:
 
 ROWS: Mapping[str, Row] = {
     "GatherElements": Row(_gather_elements, 2),
+    "ScatterElements": Row(_scatter_elements, 3),
+    "ScatterND": Row(_scatter_nd, 3),
     "OneHot": Row(_one_hot, 3),
     "TopK": Row(_top_k, 2, outputs=2, first_is_optional=True),
     "Trilu": Row(_trilu, 1, 2),

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ferrule.budget import Resource, afford
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value, joined
+from ferrule.formats.onnx.functions import clipped, hard_sigmoid, leaky_relu
 from ferrule.formats.onnx.layout import Layout, identity
-from ferrule.formats.onnx.node import elements
+from ferrule.formats.onnx.node import MICROSOFT, elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import as_input, image, padding_of, window_of
 from ferrule.graph import Array, Descriptor, LayerType, Shape
@@ -54,6 +55,38 @@ def _conv(call: Call) -> Value:
     if groups == channels and groups > 1:
         descriptor, order = DepthwiseConv2dDescriptor(depth_multiplier=outputs // channels, **steps), (1, 2, 3, 0)
     return as_input(x.then(descriptor, call.tensor(1, order, kernel), bias))
+
+
+_ACTIVATIONS: Mapping[str, tuple[int, Callable[..., Value]]] = {
+    "": (0, lambda x: x),
+    "Clip": (2, clipped),
+    "HardSigmoid": (2, hard_sigmoid),
+    "LeakyRelu": (1, leaky_relu),
+    "Relu": (0, lambda x: x.then(LayerType.RELU)),
+    "Sigmoid": (0, lambda x: x.then(LayerType.LOGISTIC)),
+    "Tanh": (0, lambda x: x.then(LayerType.TANH)),
+}
+"""The functions of a FusedConv by their names: how many numbers they take, and what they return."""
+
+
+def _fused_conv(call: Call) -> Value:
+    """Add the Conv, the sum with a fourth input and the activation that onnxruntime's optimiser has joined."""
+    node, result = call.node, _conv(call)
+    if node.has_input(3):
+        if call.shape(3) != result.layout.shape:
+            raise ModelError(f"its addend has shape {list(call.shape(3))}, expected {list(result.layout.shape)}")
+        result += call.tensor(3, result.order) if call.rank() == 4 else call.tensor(3, None, result.shape)
+    name = node.text("activation", "")
+    if name not in _ACTIVATIONS:
+        known = ", ".join(filter(None, _ACTIVATIONS))
+        raise UnsupportedError(f"its attribute 'activation' is '{name}', expected {known}")
+    count, function = _ACTIVATIONS[name]
+    given = node.attributes.get("activation_params", ())
+    numbers = given if isinstance(given, tuple) else ()
+    if len(numbers) != count or not all(isinstance(each, int | float) for each in numbers):
+        raise ModelError(f"its attribute 'activation_params' has {len(numbers)} numbers, expected {count} for {name}")
+    layout = result.axes
+    return function(result, *numbers).ordered(layout)
 
 
 def _conv_transpose(call: Call) -> Value:
@@ -217,5 +250,6 @@ ROWS: Mapping[str, Row] = {
     "Conv": Row(_conv, 2, 3, layer=LayerType.CONV_2D),
     "ConvTranspose": Row(_conv_transpose, 2, 3, layer=LayerType.TRANSPOSE_CONV),
     "Gemm": Row(_gemm, 2, 3, layer=LayerType.FULLY_CONNECTED),
+    f"{MICROSOFT}::FusedConv": Row(_fused_conv, 2, 4),
     "MatMul": Row(_matmul, 2, layer=LayerType.BATCH_MATMUL, joined=3),
 }
