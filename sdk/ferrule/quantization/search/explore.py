@@ -2,15 +2,17 @@
 """Chooses the settings that are tried: one after the other by what the earlier ones have shown.
 
 A space has settings of one or several networks, among which the search also chooses. First come the uniform settings of
-each, and those that differ from the first of them in one place. Then, in each round, linear models of the objectives
-(`surrogate`) are fitted to what was tried of each network; settings near its front and near the best of random
-weightings are collected, and those are tried next that are expected to improve most on the front of all networks. All
-is determined by the seed.
+each, and those that differ from the first of them in one place. They show how sensitive the first objective, the loss,
+is to each place, and next come the settings that a greedy choice by sensitivity visits, so that its front is reached
+whatever follows; of more than the evaluations allow, some at equal distances. Then, in each round, linear models of the
+objectives (`surrogate`) are fitted to what was tried of each network; settings near its front and near the best of
+random weightings are collected, and those are tried next that are expected to improve most on the front of all
+networks. All is determined by the seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +25,8 @@ Setting = tuple[int, ...]
 """The number of the model, and the number of the level of each of its places."""
 Places = tuple[int, ...]
 """A setting without the number of its model."""
+Found = Mapping[Setting, Sequence[float]]
+"""The objectives of settings that were tried."""
 Evaluate = Callable[[Sequence[Setting]], Sequence[Sequence[float] | None]]
 """Returns the objectives of settings, each to be small; None for one that cannot be tried."""
 _BATCH = 2
@@ -61,6 +65,10 @@ def explore(
         attempt([(model, *each) for model, count in enumerate(places) for each in _every(count, levels)])
         return found
     attempt(list(_first(places, levels)))
+    visited = dict.fromkeys(
+        each for model in range(len(places)) for each in _greedy(found, model, places[model], levels)
+    )
+    attempt(_spread([each for each in visited if each not in tried], most - len(tried)))
     while len(tried) < most:
         count = min(_BATCH, most - len(tried))
         with one_thread():
@@ -83,6 +91,28 @@ def _first(places: Sequence[int], levels: int) -> Iterator[Setting]:
     for level in range(1, levels):
         for model, count in enumerate(places):
             yield from ((model, *(level if index == place else 0 for index in range(count))) for place in range(count))
+
+
+def _greedy(found: Found, model: int, places: int, levels: int) -> Iterator[Setting]:
+    """Yield the settings of the greedy choice of a model, by the losses of those that differ in one place.
+
+    For each level, the places are raised to it one after the other, that first whose loss alone is the least: from the
+    lowest level on, and from the level before it.
+    """
+    for level in range(1, levels):
+        alone = [(model, *(level if index == place else 0 for index in range(places))) for place in range(places)]
+        losses = [found[each][0] if each in found else np.inf for each in alone]
+        for start in dict.fromkeys((0, level - 1)):
+            current = [start] * places
+            for place in np.argsort(losses, kind="stable"):
+                current[place] = level
+                yield (model, *current)
+
+
+def _spread(settings: Sequence[Setting], count: int) -> list[Setting]:
+    """Return so many of the settings at equal distances, or all if there are no more."""
+    count = min(count, len(settings))
+    return [settings[(2 * index + 1) * len(settings) // (2 * count)] for index in range(count)]
 
 
 def _random(
