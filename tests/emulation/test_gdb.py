@@ -14,7 +14,7 @@ import pytest
 from children import ran
 from needs import require_program
 
-from ferrule.emulation import Engine, EngineError, EngineOptions, Machine, Session
+from ferrule.emulation import Engine, EngineError, EngineOptions, Machine, Session, engine
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -180,3 +180,8 @@ def test_a_port_that_is_taken(unicorn: Engine, build: Build) -> None:
         pytest.raises(EngineError, match="can't wait for gdb at port"),
     ):
         unicorn.start(replace(build("echo"), options=EngineOptions(gdb=listener.getsockname()[1])))
+
+
+def test_a_debugger_has_the_only_server_of_qemu(qemu: str, build: Build) -> None:
+    with debugged(engine("qemu"), build("echo")) as (session, _):
+        assert session.memory() is None

@@ -22,6 +22,7 @@ from ferrule.emulation import EngineError, Machine, engine
 from ferrule.emulation.qemu import engine as qemu_engine
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
+from ferrule.link import LinkError
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -173,3 +174,44 @@ def test_late_listener_loses_nothing(qemu: str, build: Callable[..., Machine]) -
             while len(data) < 5 and (chunk := session.channel().read(5, 10)):
                 data += chunk
             assert len(data) == 5
+
+
+def test_memory_is_read_and_written_while_the_firmware_runs(qemu: str, build: Callable[..., Machine]) -> None:
+    """More than one packet of bytes of all values, two of which are packets' own characters."""
+    machine = build("echo")
+    data = (bytes(range(256)) * 9)[:-1]
+    with engine("qemu").start(machine) as session:
+        channel, memory = session.channel(), session.memory()
+        assert memory is not None
+        assert session.memory() is memory
+        ram = machine.board.memory(machine.board.placement.data)
+        start = ram.end - len(data) - 4096
+        memory.write(start, data)
+        assert memory.read(start, len(data)) == data
+        channel.write(b"hello")
+        heard = b""
+        while len(heard) < 5 and (some := channel.read(5, 10)):
+            heard += some
+        assert heard == bytes(byte ^ 0x55 for byte in b"hello")
+
+
+def test_what_is_not_in_a_ram_cannot_be_written(qemu: str, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    code, ram = (machine.board.memory(name) for name in (machine.board.placement.code, machine.board.placement.data))
+    with engine("qemu").start(machine) as session:
+        memory = session.memory()
+        assert memory is not None
+        before = memory.read(code.address, 4)
+        for address, size in ((code.address, 4), (ram.end - 2, 4), (0x9000_0000, 1)):
+            with pytest.raises(LinkError, match=rf"the {size} bytes of an input at {address:#010x} do not lie within"):
+                memory.write(address, bytes(size))
+        assert memory.read(code.address, 4) == before != bytes(4)
+
+
+def test_memory_of_a_qemu_that_has_ended(qemu: str, build: Callable[..., Machine]) -> None:
+    with engine("qemu").start(build("echo")) as session:
+        memory = session.memory()
+        assert memory is not None
+        os.kill(session._process.pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match="QEMU"):
+            memory.read(0, 4)

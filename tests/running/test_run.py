@@ -97,16 +97,17 @@ def test_several_inputs_and_outputs(built: Build) -> None:
             assert output[index : index + 1].tolist() == reference.tolist()
 
 
-def test_the_link_gives_the_same_outputs(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["unicorn", "qemu"])
+def test_the_link_gives_the_same_outputs(built: Build, monkeypatch: pytest.MonkeyPatch, qemu: str, engine: str) -> None:
     firmware = built(small_networks.two_by_two())
     written: list[int] = []
     send = LinkSession._write_input
     monkeypatch.setattr(
         LinkSession, "_write_input", lambda self, index, data: (written.append(index), send(self, index, data))
     )
-    direct = firmware.run()
+    direct = firmware.run(engine=engine)
     assert not written
-    linked = firmware.run(options=EngineOptions(through_link=True))
+    linked = firmware.run(engine=engine, options=EngineOptions(through_link=True))
     assert written
     assert direct.verdict is linked.verdict is ferrule.Verdict.EXACT
     for one, other in zip(direct.outputs, linked.outputs, strict=True):

@@ -338,8 +338,8 @@ def run_options(*more: Option, timeout: str = "") -> Option:
         ),
         flag(
             "--through-link",
-            "unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware "
-            "more than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
+            "unicorn and qemu: transfer inputs and outputs through the link, as on a real board, which takes the "
+            "firmware more than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
         ),
         option(
             "--clock",

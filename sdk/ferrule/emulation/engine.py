@@ -103,8 +103,8 @@ class EngineOptions:
     gdb: int | None = None
     """unicorn and qemu: the local TCP port on which to wait for gdb; the firmware is halted until it connects."""
     through_link: bool = False
-    """unicorn: whether inputs and outputs pass through the link, as on a real board and with the other engines, and not
-    directly to and from the emulated memory."""
+    """unicorn and qemu: whether inputs and outputs pass through the link, as on a real board and with other engines,
+    and not directly to and from the emulated memory."""
     semihosting: bool = False
     """unicorn: whether `bkpt 0xAB` is a call to the host (Arm semihosting): its text appears on the console, and its
     exit ends the session with an ExitError. The host's files are never accessible."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of QEMU's machine protocol (QMP) that crash reports need."""
+"""The part of QEMU's machine protocol (QMP) that crash reports and accesses to memory need."""
 
 from __future__ import annotations
 
@@ -71,6 +71,17 @@ class Monitor:
 
     def _human(self, line: str) -> str:
         return str(self.command("human-monitor-command", **{"command-line": line}))
+
+    def start_server(self, device: str) -> None:
+        """Start the server for gdb at a character device, with the guest stopped and then running again.
+
+        Raises:
+            EngineError: QEMU refuses.
+        """
+        said = self._human(f"gdbserver chardev:{device}")
+        if not said.startswith("Waiting for gdb connection"):
+            raise EngineError(f"QEMU cannot start its server for gdb: {said.strip()}")
+        self.command("cont")
 
     def registers(self) -> dict[str, int]:
         """Return the core registers by name."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from ferrule.boards import Board
 from ferrule.child_process import ProcessClock
 from ferrule.emulation.crash import EngineError
+from ferrule.emulation.qemu.memory import SERVER
 from ferrule.emulation.supervised import Supervised
 from ferrule.interface import option
 
@@ -17,7 +18,7 @@ MONITOR = "monitor"
 
 
 def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], gdb: int | None) -> list[str]:
-    """Return QEMU's command line; `files` maps the monitor and each UART to its socket's file descriptor."""
+    """Return QEMU's command line; `files` maps monitor, server for gdb and each UART to its socket's descriptor."""
     machine = board.qemu
     if machine is None:
         raise EngineError(f"board {board.name} has no QEMU machine", hint=f"run it with {option('engine', 'unicorn')}")
@@ -32,7 +33,7 @@ def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], 
     for name in files:
         if name in machine.serial:
             indices[machine.serial[name]] = name
-        elif name != MONITOR:
+        elif name not in {MONITOR, SERVER}:
             raise EngineError(f"board.toml of {board.name} does not assign a -serial option to {name}")
     for index in range(max(indices, default=-1) + 1):
         argv += ["-serial", f"chardev:{indices[index]}" if index in indices else "null"]
@@ -43,7 +44,7 @@ class QemuProcess(Supervised):
     """A running QEMU."""
 
     def __init__(self, program: str, board: Board, elf: Path, uarts: Sequence[str], gdb: int | None = None) -> None:
-        pairs = {name: socket.socketpair() for name in (MONITOR, *uarts)}
+        pairs = {name: socket.socketpair() for name in (MONITOR, SERVER, *uarts)}
         ours = [pair[0] for pair in pairs.values()]
         try:
             files = {name: theirs.fileno() for name, (_ours, theirs) in pairs.items()}
@@ -58,5 +59,5 @@ class QemuProcess(Supervised):
                 theirs.close()
         self.clock = ProcessClock(self.pid)
         """The time that passes for QEMU."""
-        self.monitor, *links = ours
+        self.monitor, self.server, *links = ours
         self.uarts = dict(zip(uarts, links, strict=True))

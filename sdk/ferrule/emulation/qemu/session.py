@@ -8,8 +8,10 @@ from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.process_session import ProcessSession
+from ferrule.emulation.qemu.memory import SERVER, QemuMemory
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
+from ferrule.link import BoardMemory
 
 
 class QemuSession(ProcessSession):
@@ -24,6 +26,8 @@ class QemuSession(ProcessSession):
         super().__init__(machine)
         self._process = QemuProcess(program, machine.board, machine.elf, self._uarts(machine), machine.options.gdb)
         self._monitor = Monitor(self._process.monitor, self.clock)
+        self._debugged = machine.options.gdb is not None
+        self._memory: QemuMemory | None = None
         self._connect(machine, self._process.uarts)
         self._ask("query-status")
 
@@ -37,6 +41,14 @@ class QemuSession(ProcessSession):
         qemu = self._board.qemu
         tick = qemu.instructions_per_tick if qemu else 1
         return Counters(instructions=None, resolution=tick, per_tick=tick)
+
+    @override
+    def memory(self) -> BoardMemory | None:
+        """Return the board's memory; None with a debugger, since QEMU has one server for gdb."""
+        if self._memory is None and not self._debugged:
+            self._monitor.start_server(SERVER)
+            self._memory = QemuMemory(self._process.server, self._board, self._ask)
+        return self._memory
 
     @override
     def died(self) -> EngineError:
