@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from layer_case import layer_network
 from lowered_call import lower, lowering_of, run_lowered
-from merged import merged
+from merged import merged, sample_outputs
 from needs import require_module
 from numpy.testing import assert_array_equal
 from oracle import edge_inputs
@@ -206,9 +206,10 @@ def test_the_assembler(board: str, toolchain: str) -> None:
 
     network = merged(list(CASES.values()))
     built = ferrule.compile(network, board=board, toolchain=toolchain)
-    for inputs in runs_of(network):
-        report = built.run(inputs, engine="qemu" if board == "mps3-an547" else "unicorn")
-        for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
+    samples = list(runs_of(network))
+    results = sample_outputs(built, samples, "qemu" if board == "mps3-an547" else "unicorn")
+    for inputs, outputs in zip(samples, results, strict=True):
+        for case, got, wanted in zip(CASES, outputs, network.run(inputs), strict=True):
             assert_array_equal(got, wanted, err_msg=case)
 
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several networks merged into one, so that they are compiled and run together."""
+"""Several networks merged into one, so that they are compiled and run together, and several samples run together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ferrule.graph import Graph
+import numpy as np
+
+from ferrule import Firmware
+from ferrule.graph import Array, Graph
 from ferrule.network import Network
 
 
@@ -38,3 +41,12 @@ def merged(networks: Sequence[Graph], name: str = "merged") -> Network:
         outputs += [prefix + info.name for info in network.outputs]
     result.set_outputs(outputs)
     return result
+
+
+def sample_outputs(
+    firmware: Firmware, samples: Sequence[Sequence[Array]], engine: str = "unicorn"
+) -> list[list[Array]]:
+    """Return a firmware's outputs for each sample; the engine starts once for all of them."""
+    inputs = [np.concatenate(arrays) for arrays in zip(*samples, strict=True)]
+    outputs = [np.split(array, len(samples)) for array in firmware.run(inputs, engine=engine).outputs]
+    return [list(arrays) for arrays in zip(*outputs, strict=True)]

@@ -61,6 +61,9 @@ class ProcessSession(EmulatorSession):
     @abstractmethod
     def crash_report(self, reason: str) -> CrashReport: ...
 
+    def run_on(self) -> None:
+        """Let the emulator run on if an access to its memory has stopped it."""
+
     @abstractmethod
     def died(self) -> EngineError:
         """Return the error for an emulator that ended unexpectedly, and end the session."""
@@ -97,6 +100,7 @@ class SocketChannel(Channel):
         Raises:
             EngineError: the firmware faulted, a device failed, or the emulator ended.
         """
+        self._session.run_on()
         deadline = self.clock() + timeout_s
         silence, longest = self._session.silence_s
         while not self._received:
@@ -118,6 +122,7 @@ class SocketChannel(Channel):
     @override
     def write(self, data: bytes) -> None:
         """Queue bytes; those that the emulator does not accept at once are sent during `read`."""
+        self._session.run_on()
         self._unsent += data
         self._exchange(0)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from ferrule._typing import override
 from ferrule.boards import Board, MemoryKind
@@ -29,25 +28,29 @@ _STOPPED = (b"T", b"S")
 
 
 class QemuMemory(BoardMemory):
-    """Stops QEMU for each access: its server answers only then."""
+    """Stops QEMU at the first access, since its server answers only then, until `release`.
+
+    A firmware that polls its UART would otherwise keep a core of the host busy between the accesses.
+    """
 
     def __init__(self, connection: socket.socket, board: Board, command: Callable[[str], object]) -> None:
         """Use the server at the other end of the connection, which runs; `command` executes one of the monitor."""
         connection.settimeout(TIMEOUT_S)
         self._connection, self._board, self._command = connection, board, command
+        self._held = False
         self._reader = PacketReader()
         self._received: deque[bytes] = deque()
 
     @override
     def read(self, address: int, size_bytes: int) -> bytes:
         data = b""
-        with self._stopped():
-            for offset in range(0, size_bytes, PIECE_BYTES):
-                step = min(PIECE_BYTES, size_bytes - offset)
-                answer = self._ask(b"m%x,%x" % (address + offset, step))
-                if answer.startswith(b"E"):
-                    break
-                data += bytes.fromhex(answer.decode("ascii"))
+        self._hold()
+        for offset in range(0, size_bytes, PIECE_BYTES):
+            step = min(PIECE_BYTES, size_bytes - offset)
+            answer = self._ask(b"m%x,%x" % (address + offset, step))
+            if answer.startswith(b"E"):
+                break
+            data += bytes.fromhex(answer.decode("ascii"))
         return data
 
     @override
@@ -58,19 +61,23 @@ class QemuMemory(BoardMemory):
             raise LinkError(
                 f"the {len(data)} bytes of an input at {address:#010x} do not lie within a RAM of the board"
             )
-        with self._stopped():
-            for offset in range(0, len(data), PIECE_BYTES):
-                piece = data[offset : offset + PIECE_BYTES]
-                answer = self._ask(b"M%x,%x:%s" % (address + offset, len(piece), piece.hex().encode()))
-                if answer != b"OK":
-                    raise LinkError(f"QEMU cannot write to {address + offset:#010x}: {answer.decode('ascii')}")
+        self._hold()
+        for offset in range(0, len(data), PIECE_BYTES):
+            piece = data[offset : offset + PIECE_BYTES]
+            answer = self._ask(b"M%x,%x:%s" % (address + offset, len(piece), piece.hex().encode()))
+            if answer != b"OK":
+                raise LinkError(f"QEMU cannot write to {address + offset:#010x}: {answer.decode('ascii')}")
 
-    @contextmanager
-    def _stopped(self) -> Iterator[None]:
-        """Let QEMU's time stand still, so that what the firmware waits for does not end meanwhile."""
-        self._command("stop")
-        yield  # after an error the session is over
-        self._command("cont")
+    def release(self) -> None:
+        """Let QEMU run on; EngineError if it has ended."""
+        if self._held:
+            self._held = False
+            self._command("cont")
+
+    def _hold(self) -> None:
+        if not self._held:
+            self._command("stop")
+            self._held = True
 
     def _ask(self, payload: bytes) -> bytes:
         """Return the server's answer to a packet."""

@@ -51,6 +51,11 @@ class QemuSession(ProcessSession):
         return self._memory
 
     @override
+    def run_on(self) -> None:
+        if self._memory is not None:
+            self._memory.release()
+
+    @override
     def died(self) -> EngineError:
         self._failure = self._process.died()
         return self._failure
