@@ -89,7 +89,15 @@ def test_what_is_not_known_is_not_drawn() -> None:
 
 def layers_of(*sources: tuple[int, ...]) -> list[HotLayer]:
     return [
-        HotLayer(name=str(index), about="x", colour=0, share=1 / len(sources), used_bytes=5, sources=each)
+        HotLayer(
+            name=str(index),
+            type="ADD",
+            runner="CpuAcc",
+            colour=0,
+            share=1 / len(sources),
+            used_bytes=5,
+            sources=each,
+        )
         for index, each in enumerate(sources)
     ]
 
@@ -112,4 +120,4 @@ def test_very_many_layers_are_columns(count: int) -> None:
     assert all(box.y >= 0 and box.y + box.height <= figure.height for box in figure.boxes)
     assert len(figure.boxes) == (3 if count <= 40 else 2) * count
     assert figure.height == (1_200 if count <= 40 else 194)
-    assert figure.boxes[-1].tip == f"{count - 1}: x, {1 / count:.1%} of the cycles, 5 B of r in use"
+    assert figure.boxes[-1].tip == f"{count - 1}: ADD on CpuAcc, {1 / count:.1%} of the cycles, 5 B of r in use"

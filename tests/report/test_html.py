@@ -12,17 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import Page
-from saved_documents import documents, evaluation_document, inspection_document, run_document, sweep_document
+from saved_documents import (
+    documents,
+    evaluation_document,
+    inspection_document,
+    run_document,
+    search_document,
+    sweep_document,
+)
 
 from ferrule.errors import FerruleError
 from ferrule.rendering import shown
 from ferrule.report.base import Document
 from ferrule.report.document import LayerRefusalsPart, Verdict
+from ferrule.report.energy import EnergyPart
 from ferrule.report.evaluation_document import ConfusionPart
 from ferrule.report.html import html_fragment, html_page
-from ferrule.report.html.figures import HEIGHT, memory_figure, timeline_figure
+from ferrule.report.html.charts import apart
+from ferrule.report.html.figures import HEIGHT, Box, memory_figure, timeline_figure
 from ferrule.report.picture import BufferPart, RegionPlanPart, SpanPart, Timeline
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.sections import Part, Table, names, numbers
 from ferrule.report.sweep_document import SweepDocument
 from ferrule.report.timeline import timeline
 
@@ -284,7 +294,7 @@ def test_very_many_buffers_are_the_largest() -> None:
     )
     picture = memory_figure(region_of(2_000, 1, buffers))
     assert "800 smaller buffers are not drawn." in picture.caption
-    assert [box.label for box in picture.boxes[:3]] == ["2,000", "1,999", "1,998"]
+    assert [box.tip.split(" B at")[0] for box in picture.boxes[:2]] == ["2000: scratch, 2,000", "1999: scratch, 1,999"]
 
 
 @pytest.mark.parametrize(
@@ -296,9 +306,77 @@ def test_what_lies_inside_of_scratch_is_drawn_over_it(offset: int, first: int, l
         BufferPart(name="scratch", kind="scratch", offset=30, size_bytes=10, first=2, last=4),
         BufferPart(name="other", kind="activation", offset=offset, size_bytes=20, first=first, last=last),
     )
-    assert [box.label for box in memory_figure(region_of(60, 7, buffers)).boxes] == (
-        ["10", "20"] if inside else ["20", "10"]
+    found = [box.tip.split(":")[0] for box in memory_figure(region_of(60, 7, buffers)).boxes]
+    assert found == (["scratch", "other"] if inside else ["other", "scratch"])
+
+
+def labels(box: Box) -> dict[str, tuple[str, bool]]:
+    return {each.window.removeprefix("fit "): (each.text, each.inside) for each in box.labels}
+
+
+def box_of(width: float, label: str, *, beside: bool = False) -> Box:
+    return Box(0.0, width, 0.0, 24.0, "f0", "", label, beside)
+
+
+def test_a_number_is_shown_as_a_whole_or_not_at_all() -> None:
+    assert labels(box_of(0.5, "8,000")) == {"": ("8,000", True)}
+    assert labels(box_of(0.1, "8,000")) == {"middle": ("8,000", True), "wide": ("8,000", True)}
+    assert labels(box_of(0.01, "8,000")) == {}
+    assert labels(box_of(0.01, "8,000", beside=True)) == {"": ("8,000", False)}
+    assert labels(box_of(0.1, "8,000", beside=True))["narrow"] == ("8,000", False)
+    assert replace(box_of(1.0, "8,000"), height=15.0).labels == []
+
+
+def test_a_name_that_does_not_fit_ends_in_an_ellipsis() -> None:
+    found = labels(box_of(0.2, "depthwise_conv_2d_1"))
+    assert found == {
+        "narrow": ("depthwis…", True),
+        "middle": ("depthwise_conv_…", True),
+        "wide": ("depthwise_conv_2d_1", True),
+    }
+    assert labels(box_of(0.01, "depthwise_conv_2d_1")) == {}
+    for name in ("a", "depthwise" * 20):
+        assert len(box_of(0.2, name).labels) == 3, "the name changes no structure"
+
+
+def test_no_label_lies_below_another_buffer() -> None:
+    buffers = (
+        BufferPart(name="below", kind="activation", offset=0, size_bytes=50, first=0, last=4),
+        BufferPart(name="above", kind="activation", offset=30, size_bytes=40, first=0, last=2),
+        BufferPart(name="apart", kind="activation", offset=0, size_bytes=30, first=5, last=6),
     )
+    assert [box.label for box in memory_figure(region_of(70, 7, buffers)).boxes] == ["", "40", "30"]
+
+
+def test_ticks_stand_at_their_places_and_do_not_run_into_one_another() -> None:
+    assert apart(["0", "5", "10", "15"]) == ["0", "5", "10", "15"]
+    assert apart(["0", "500,000", "1,000,000", "1,500,000", "2,000,000"]) == ["0", "", "1,000,000", "", "2,000,000"]
+    assert apart(["10,000,000", "20,000,000", "30,000,000", "40,000,000"]) == ["10,000,000", "", "", "40,000,000"]
+    page = html_page(search_document())
+    assert '<span style="left:0%">0</span>' in page
+
+
+def test_a_figure_of_a_run_by_cycles_has_its_lines() -> None:
+    run = run_document()
+    timed = replace(run.duration, unit="cycles", elapsed=1_000, work=600, waits=(), milliseconds=0.01, clock_hz=10**8)
+    energy = EnergyPart(low_mj=0.1, high_mj=0.2, parts={"core at work": (0.1, 0.1), "core asleep": (0.0, 0.1)})
+    page = html_page(replace(run, duration=replace(timed, energy=energy)))
+    assert "core at work 0.1 mJ, core asleep 0 to 0.1 mJ" in Page(page).text
+
+
+def test_a_cell_without_text_is_no_heading() -> None:
+    class Rows:
+        def sections(self) -> Part:
+            return Part("rows", (Table("rows", (*names("layer"), *numbers("count")), [("a", 1), ("", 2)]),))
+
+    read = Page(html_page(Rows()))
+    assert [tag for tag, _ in read.structure if tag == "th"] == ["th"] * 3
+
+
+def test_the_run_that_proves_an_evaluation_is_set_apart() -> None:
+    page = html_page(evaluation_document())
+    begin = page.index('<p class="kind">Run</p>')
+    assert page.rindex("<section>", 0, begin) > page.rindex("</section>", 0, begin)
 
 
 def test_narrow_spans_are_drawn_as_one() -> None:

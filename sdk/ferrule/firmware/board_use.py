@@ -10,7 +10,7 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.planned_time import PlannedTime, planned_time
-from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
+from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, digits_text, energy_of, range_text
 from ferrule.timing.evidence import error_text, model_error
 from ferrule.timing.usage import Battery, Rate
 
@@ -61,8 +61,8 @@ class BoardUse:
         if self.milliseconds is None:
             return "" if self.instructions is None else f"{self.instructions:,} instructions"
         if self.error is None:
-            return f"{self.milliseconds:.3g} ms, no measured error"
-        return f"{self.milliseconds:.3g} ms, {error_text(*self.error)}"
+            return f"{digits_text(self.milliseconds)} ms, no measured error"
+        return f"{digits_text(self.milliseconds)} ms, {error_text(*self.error)}"
 
     @property
     def energy_text(self) -> str:

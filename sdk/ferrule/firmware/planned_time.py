@@ -10,6 +10,7 @@ from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.codegen.artifact import VIEW, OperatorRecord
+from ferrule.timing.energy import digits_text
 from ferrule.timing.planned import Pace
 
 
@@ -46,8 +47,8 @@ class PlannedTime:
     def text(self) -> str:
         """The time in words."""
         return (
-            f"{self.milliseconds:.4g} ms on {self.board}, {self.cycles:,} cycles at {self.clock_hz / 1e6:g} MHz, "
-            "from a table of its core's kernels"
+            f"{digits_text(self.milliseconds, 4)} ms on {self.board}, {self.cycles:,} cycles at "
+            f"{self.clock_hz / 1e6:g} MHz, from a table of its core's kernels"
         )
 
 

@@ -9,7 +9,7 @@ from ferrule._frozen import frozen
 from ferrule.firmware.board_use import BoardUse
 from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import brief
-from ferrule.report.sections import Cell, Column, Part, State, Table, Text, Value, joined, names
+from ferrule.report.sections import Align, Cell, Column, Part, State, Table, Text, Value, joined, names
 
 SCHEMA_VERSION = 1
 PLANNED = "Times and energies are planned from the costs of kernels; none is measured on a board."
@@ -46,7 +46,7 @@ def board_table(title: str, boards: Sequence[BoardFit]) -> Table:
             Column("energy", sparse=True),
             Column("rate", sparse=True),
             Column("arena", drop=1),
-            *names("plan"),
+            Column("plan", Align.NAME, spare=2),
             Column("bytes of", spare=1, drop=2),
             "verdict",
         ),

@@ -208,7 +208,8 @@ class Comparison(Document):
             one_line(f"{self.new.model}: what has changed"),
             (
                 "what",
-                *numbers("old", "new", "change"),
+                *numbers("old", spare=1),
+                *numbers("new", "change"),
                 *names("state"),
                 Column("note", sparse=True, drop=1),
             ),
@@ -225,7 +226,7 @@ class Comparison(Document):
                 Text(self.evidence.of("value"), "compared"),
                 *(Text(each, "not compared", State.BAD) for each in self.uncompared),
                 self._conclusion(),
-                page_part("The two sides", Table("", names("", "old", "new"), sides)),
+                page_part("The two sides", Table("", (*names(""), "old", "new"), sides)),
                 surroundings(self.environment),
             ),
             what="Comparison",

@@ -318,7 +318,8 @@ class FloatPart:
             *names("sample"),
             Column("expected", Align.NAME, sparse=True),
             *names("float model", "this model"),
-            *numbers("float margin", "margin"),
+            *numbers("float margin", spare=1),
+            *numbers("margin", spare=2),
             Column("effect", sparse=True),
         )
         return Table(title, columns, rows)

@@ -30,7 +30,8 @@ def hot_spots(report: ReportDocument) -> Iterator[Section]:
     layers = [
         HotLayer(
             name=layer.name,
-            about=f"{layer.type} on {layer.runner}",
+            type=layer.type,
+            runner=layer.runner,
             colour=colours[layer.runner],
             share=layer.share if counted else None,
             used_bytes=used.get(layer.name),

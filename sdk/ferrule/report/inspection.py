@@ -163,9 +163,9 @@ class Inspection(Document):
             (
                 *numbers("#"),
                 *names("layer"),
-                "type",
+                Column("type", below="layer"),
                 Column("inputs", spare=1),
-                "outputs",
+                Column("outputs", spare=3),
                 Column("parameters", spare=2),
                 *numbers("MACs", "constants", bar=True),
             ),
@@ -225,7 +225,7 @@ class Inspection(Document):
             ]
             table = Table(
                 "the firmware's operators in order, and the calls of devices",
-                (*numbers("#"), *names("layer", "run by"), "calls", Column("beside", sparse=True)),
+                (*numbers("#"), *names("layer", "run by"), Column("calls", sparse=True), Column("beside", sparse=True)),
                 calls,
             )
             copies = (Text(copy, f"layer '{each.layer}'") for each in self.schedule for copy in each.copies)

@@ -22,6 +22,7 @@ from ferrule.report.sections import (
     numbers,
     runner,
 )
+from ferrule.timing.energy import digits_text
 
 _MOST_CHARACTERS = 60
 """Of a parameter in a table."""
@@ -326,7 +327,7 @@ class KernelPart:
     @property
     def duration(self) -> str:
         """The milliseconds as text; "" if they are unknown."""
-        return "" if self.milliseconds is None else f"{self.milliseconds:.4g}"
+        return "" if self.milliseconds is None else digits_text(self.milliseconds, 4)
 
 
 @frozen

@@ -13,7 +13,8 @@ from ferrule.interface import spelled
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.report.explaining import estimated_instructions
-from ferrule.report.sections import Part, Table, Text, joined, names, numbers, part, plural
+from ferrule.report.sections import Column, Part, Table, Text, joined, names, numbers, part, plural
+from ferrule.timing.energy import digits_text
 
 _CONVERSIONS = frozenset({LayerType.QUANTIZE, LayerType.DEQUANTIZE})
 _PROBE = Quantization.of(1 / 64)
@@ -64,9 +65,9 @@ def islands_section(islands: tuple[FloatIslandPart, ...]) -> Part | None:
         "layers in float32 beside integers: estimates of one inference",
         (
             *names("layers"),
-            "place",
-            *numbers("instructions"),
-            *(numbers("cycles", "ms") if timed else ()),
+            Column("place", below="layers"),
+            *numbers("instructions", spare=2),
+            *((*numbers("cycles", spare=1), *numbers("ms")) if timed else ()),
             *numbers("RAM, B"),
             "why",
         ),
@@ -75,7 +76,11 @@ def islands_section(islands: tuple[FloatIslandPart, ...]) -> Part | None:
                 joined(*each.layers),
                 each.place,
                 each.instructions,
-                *((each.cycles, None if each.milliseconds is None else f"{each.milliseconds:.4g}") if timed else ()),
+                *(
+                    (each.cycles, None if each.milliseconds is None else digits_text(each.milliseconds, 4))
+                    if timed
+                    else ()
+                ),
                 each.ram_bytes,
                 "\n".join(each.reasons),
             )

@@ -96,7 +96,10 @@ def losses_sections(losses: Sequence[LossPart], compared: int) -> Iterator[Secti
     known = [(each.own_db, each) for each in losses if each.own_db is not None]
     found = sorted(known, key=lambda each: each[0])[:_WORST_LISTED]
     if found:
-        items = [f"{each.name} {each.type}: {ratio:.1f} dB" for ratio, each in found]
+        items = [
+            f"{'' if each.type == each.name else each.type} {each.name}: {ratio:.1f} dB".lstrip()
+            for ratio, each in found
+        ]
         yield Text("the layers that add most noise themselves", "losses", items=items)
 
 

@@ -88,9 +88,11 @@ class HotLayer:
     """A layer with what it takes, for a drawing."""
 
     name: str
-    about: str
-    """Its type, and what runs it."""
+    type: str
+    runner: str
+    """The backend or device that runs it."""
     colour: int
+    """That of what runs it."""
     share: float | None
     """Its share of the time, 0 to 1; None if nothing was counted."""
     used_bytes: int | None

@@ -107,13 +107,15 @@ class QuantizationDocument(Document):
     @override
     def sections(self) -> Part:
         saved = f"{self.float_bytes:,} B of constants became {self.integer_bytes:,} B"
+        stored = f"{plural(self.layers - len(self.floats), 'layer')} in {self.scheme}"
+        stored = joined(stored, f"{len(self.floats):,} in float32" if self.floats else "", by=" and ")
         return Part(
             self.model.name,
             (
                 *losses_sections(self.losses, self.compared),
                 *self._evaluated(),
                 self._floats(),
-                Text(f"{plural(self.layers, 'layer')} in {self.scheme}, {saved}", "model"),
+                Text(f"{stored}, {saved}", "model"),
                 self._ranges(),
                 page_part("Data", self._facts()),
                 surroundings(self.environment),

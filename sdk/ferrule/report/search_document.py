@@ -33,6 +33,7 @@ from ferrule.report.sections import (
     plural,
 )
 from ferrule.report.tradeoff import Axis, Choice, Mark, Tradeoff, tradeoff_picture
+from ferrule.timing.energy import digits_text
 
 SEARCH_SCHEMA_VERSION = 1
 _COSTS = {"ms": ("time", "ms"), "flash": ("flash", "B"), "ram": ("RAM", "B")}
@@ -194,8 +195,9 @@ class SearchDocument(Document):
                 Column("model", Align.NAME, sparse=True),
                 *names("blocks"),
                 *(numbers(self.metric) if self.metric else ()),
-                *numbers("noise", "ms", "flash, B", "RAM, B"),
-                Column("exceeds", sparse=True),
+                *numbers("noise", spare=1 if self.metric else 0),
+                *numbers("ms", "flash, B", "RAM, B"),
+                Column("exceeds", Align.NAME, sparse=True),
             ),
             [
                 (
@@ -275,9 +277,9 @@ class SearchDocument(Document):
         columns = (
             *names("model"),
             *numbers(self.metric or "metric"),
-            Column("interval", sparse=True),
+            Column("interval", sparse=True, spare=2),
             Column("", Align.DRAWN, sparse=True),
-            *numbers("noise"),
+            *numbers("noise", spare=1 if self.metric else 0),
         )
         title = f"on the {plural(self.reported_on, 'sample')} by which nothing was chosen"
         return part("Results", Table(title, columns, rows)) if rows else None
@@ -291,7 +293,7 @@ class SearchDocument(Document):
         if not self.chosen:
             yield Text(self._sentence(), items=tuple(self._least()))
         if self.measured:
-            items = [f"{name} {value:,.6g} of {self.budget[name]:,.6g}" for name, value in self.measured.items()]
+            items = [f"{_amount(name, value)} of {self.budget[name]:,.6g}" for name, value in self.measured.items()]
             yield Text(joined(*items), "built and run")
 
     def _least(self) -> Iterator[str]:
@@ -299,10 +301,10 @@ class SearchDocument(Document):
         for kind in self.budget:
             known = [value for each in self.trials if (value := each.taken[kind]) is not None]
             if known:
-                yield f"the least planned {kind}: {min(known):,.6g}"
+                yield f"the least planned: {_amount(kind, min(known))}"
 
     def _sentence(self) -> str:
-        asked = joined(*(f"{kind} {limit:,.6g}" for kind, limit in self.budget.items()))
+        asked = joined(*(_amount(*each) for each in self.budget.items()))
         if self.chosen:
             return f"The chosen setting keeps {asked} on {self.board}."
         return f"None of {plural(len(self.trials), 'setting')} keeps {asked} on {self.board}."
@@ -320,5 +322,11 @@ class SearchDocument(Document):
         return f"<{type(self).__name__} {brief(self.model.name)}: {len(self.trials)} trials on {self.board}>"
 
 
+def _amount(kind: str, value: float) -> str:
+    """Return what is taken of a budget, or its limit, with its name and unit."""
+    name, unit = _COSTS[kind]
+    return f"{name} {digits_text(value, 4)} {unit}"
+
+
 def _text(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else digits_text(value, 4)

@@ -173,11 +173,11 @@ _LISTED = 50
 """The most runs that a terminal lists; of more, those that did not succeed."""
 _CHOICES: tuple[Column | str, ...] = (
     *names("model"),
-    "board",
+    Column("board", below="model"),
     Column("engine", drop=2),
-    Column("toolchain", drop=1),
+    Column("toolchain", drop=1, below="engine"),
     Column("backends", spare=1),
-    "options",
+    Column("options", sparse=True),
 )
 
 
@@ -188,7 +188,7 @@ def _choices(row: SweepRow) -> tuple[str, ...]:
 
 def _runs(rows: Sequence[SweepRow]) -> Table:
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
-    sizes = (*numbers("flash, B", spare=3), *numbers("RAM, B", spare=2), *numbers("stack, B", only=Only.PAGES))
+    sizes = (*numbers("flash, B", spare=3), *numbers("RAM, B", spare=2), *numbers("stack, B", only=Only.PAGES, spare=4))
     time = Column("milliseconds", Align.NUMBER, sparse=True)
     figures = (
         *numbers("per inference"),
@@ -378,16 +378,22 @@ class SweepDocument(Document):
             groups.setdefault(key, []).append(row)
         rows: list[tuple[Value, ...]] = []
         for (model, board, unit), runs in groups.items():
-            columns = zip(*((row.count, row.flash_bytes, row.ram_bytes) for row in runs), strict=True)
-            counts, flash, ram = ([value for value in column if value is not None] for column in columns)
+            figures = zip(*((row.count, row.flash_bytes, row.ram_bytes) for row in runs), strict=True)
+            counts, flash, ram = ([value for value in column if value is not None] for column in figures)
             failed = sum(row.failed for row in runs)
             different = sum(row.verdict == Verdict.DIFFERENT for row in runs)
             fewest = f"{min(counts):,} {unit}" if counts else None
             most = max(counts, default=None)
             sizes = (min(flash, default=None), min(ram, default=None))
             rows.append((model, board, len(runs), failed, different, fewest, most, *sizes))
-        counted = ("runs", "failed", "different", "fewest per inference", "most", "least flash, B", "least RAM, B")
-        return Table("", (*names("model", "board"), *numbers(*counted)), rows)
+        columns = (
+            *names("model"),
+            Column("board", below="model"),
+            *numbers("runs", spare=1),
+            *numbers("failed", "different", "fewest per inference"),
+            *numbers("most", "least flash, B", "least RAM, B", spare=2),
+        )
+        return Table("", columns, rows)
 
     @override
     def __repr__(self) -> str:

@@ -202,9 +202,9 @@ def range_text(values: Range) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def digits_text(value: float) -> str:
-    """Return a number with three significant digits, or with all before the point."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def digits_text(value: float, digits: int = 3) -> str:
+    """Return a number with so many significant digits, or with all before the point."""
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def _sum(*ranges: Range) -> Range:

@@ -20,6 +20,8 @@ _MOST_DRAWN = 400
 """Choices of a panel; those on the front come first."""
 _ORDER = (Mark.OTHER, Mark.OVER, Mark.FRONT, Mark.CHOSEN, Mark.BUILT)
 """Later ones are drawn over earlier ones."""
+_NARROWEST, _LETTER = 240, 7.5
+"""The width of the narrowest panel, and of a digit, in pixels."""
 _FAR = 3.0
 """A limit beyond this many times the largest cost is not drawn: the marks would be too close together."""
 
@@ -106,7 +108,7 @@ def _panel(tradeoff: Tradeoff, cost: Axis) -> Panel:
         dots=dots,
         lines=list(_lines(best)),
         limit=(_place(cost.limit or 0.0, across), f"limit {number(cost.limit)}") if near else None,
-        across=[number(each) for each in across],
+        across=apart([number(each) for each in across]),
         down=[number(each) for each in reversed(up)],
         note=joined(
             f"The limit, {number(cost.limit)} {cost.unit}, is beyond the picture." if far else "",
@@ -154,6 +156,16 @@ def ticks(values: Sequence[float]) -> list[float]:
     first, last = floor(low / step), -floor(-high / step)
     last = max(last, first + 1)
     return [step * each for each in range(first, last + 1)]
+
+
+def apart(labels: Sequence[str]) -> list[str]:
+    """Return labels of ticks, some of them empty where all would run into one another in the narrowest panel."""
+    steps = len(labels) - 1
+    needed = max(map(len, labels)) * _LETTER + _LETTER
+    stride = next(
+        (each for each in range(1, steps) if steps % each == 0 and each * _NARROWEST / steps >= needed), steps
+    )
+    return [text if index % stride == 0 else "" for index, text in enumerate(labels)]
 
 
 def _place(value: float, within: Sequence[float]) -> float:

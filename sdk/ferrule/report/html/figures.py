@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from ferrule._frozen import frozen, positional
+from ferrule.rendering import shown
 from ferrule.report.picture import Assigned, BufferPart, HotLayer, HotLayers, RegionPlanPart, SpanPart, Timeline
-from ferrule.report.sections import Table, joined, names, numbers, plural, share
+from ferrule.report.sections import Column, Table, joined, names, numbers, plural, share
 
 HEIGHT = 280.0
 """Of a memory plan."""
@@ -35,6 +36,23 @@ _BAND = 90
 """Height of the columns of very many layers."""
 _NAMED = 12
 """The most layers that the tooltip of a box names."""
+_WINDOWS = {"narrow": 360, "middle": 600, "wide": 860}
+"""Classes of the style sheet: the least width of a picture, in pixels, in windows like a phone, a half or a desk."""
+_LETTER, _MARGIN, _TEXT = 6.8, 10, 18
+"""The pixels of a letter of a label, about, of the space beside a label, and of a label from top to bottom."""
+_FEWEST = 4
+"""The letters without which the beginning of a label says nothing."""
+
+
+@positional
+class Label:
+    """The text of a box in windows of a width."""
+
+    window: str
+    """Classes of the style sheet; empty for all windows."""
+    text: str
+    inside: bool = True
+    """Whether it is in the box; otherwise it is to its right."""
 
 
 @positional
@@ -49,7 +67,27 @@ class Box:
     """Names of classes of the style sheet."""
     tip: str
     label: str
-    """Shown if the box has room for it."""
+    """Shown where the box has room for it: a name perhaps without its end, a number as a whole."""
+    beside: bool = False
+    """Whether there is room to the right of the box for a label that does not fit."""
+
+    @property
+    def labels(self) -> list[Label]:
+        """The label as it fits, by the windows; how many there are for a name does not depend on the name."""
+        if not self.label or self.height < _BOX * 2 / 3:
+            return []
+        rooms = {f"fit {window}": int((width * self.width - _MARGIN) / _LETTER) for window, width in _WINDOWS.items()}
+        if any(map(str.isalpha, self.label)):
+            text = shown(self.label)
+            return [
+                Label(window, text if len(text) <= room else f"{text[: room - 1]}…")
+                for window, room in rooms.items()
+                if room > _FEWEST
+            ]
+        insides = {window: len(self.label) <= room for window, room in rooms.items()}
+        if len({*insides.values()}) == 1:
+            insides = {"": insides["fit wide"]}
+        return [Label(window, self.label, inside) for window, inside in insides.items() if inside or self.beside]
 
 
 @frozen
@@ -83,32 +121,48 @@ def memory_figure(region: RegionPlanPart) -> Figure:
     bound = max(HEIGHT - region.bound_bytes * scale, 1)
     kinds = [kind for kind in ("input", "output", "activation", "scratch", "state") if kind in {b.kind for b in drawn}]
     rows = [(b.name, b.kind, b.offset, b.size_bytes, str(b.first), str(b.last)) for b in region.buffers]
+    boxes = [
+        Box(
+            each.first / steps,
+            (each.last + 1 - each.first) / steps,
+            HEIGHT - (each.offset + each.size_bytes) * scale,
+            each.size_bytes * scale,
+            f"k-{each.kind}",
+            f"{each.name}: {each.kind}, {each.size_bytes:,} B at offset {each.offset:,}, "
+            f"steps {each.first} to {each.last} of {len(region.steps)}",
+            f"{each.size_bytes:,}",
+        )
+        for each in sorted(drawn, key=lambda each: each.name not in holders)
+    ]
     return Figure(
         summary=region.caption,
         caption=joined(region.caption, f"{left_out:,} smaller buffers are not drawn." if left_out else "", by=" "),
         height=HEIGHT,
-        boxes=[
-            Box(
-                each.first / steps,
-                (each.last + 1 - each.first) / steps,
-                HEIGHT - (each.offset + each.size_bytes) * scale,
-                each.size_bytes * scale,
-                f"k-{each.kind}",
-                f"{each.name}: {each.kind}, {each.size_bytes:,} B at offset {each.offset:,}, "
-                f"steps {each.first} to {each.last} of {len(region.steps)}",
-                f"{each.size_bytes:,}",
-            )
-            for each in sorted(drawn, key=lambda each: each.name not in holders)
-        ],
+        boxes=list(_readable(boxes)),
         lines=[("bound", 0, 1, bound, bound)],
         axis=("first layer", f"time: {plural(len(region.steps), 'step')}", "last layer"),
         legend={**{kind: f"k-{kind}" for kind in kinds}, "proved lower bound": "dash"},
         table=Table(
             f"buffers of {region.name}",
-            (*names("buffer"), "kind", *numbers("offset", "bytes", "first step", "last step")),
+            (*names("buffer"), Column("kind", spare=1), *numbers("offset", "bytes", "first step", "last step")),
             rows,
         ),
     )
+
+
+def _readable(boxes: Sequence[Box]) -> Iterator[Box]:
+    """Yield boxes, those without their labels whose labels a later one would cover."""
+    labelled = [bool(each.labels) for each in boxes]
+    for index, box in enumerate(boxes):
+        wide = min(box.width, (len(box.label) * _LETTER + _MARGIN) / _WINDOWS["narrow"])
+        covered = labelled[index] and any(
+            each.x < box.x + wide
+            and box.x < each.x + each.width
+            and each.y < box.y + _TEXT
+            and box.y + 1 < each.y + each.height
+            for each in boxes[index + 1 :]
+        )
+        yield replace(box, label="") if covered else box
 
 
 def _meet(scratch: BufferPart, other: BufferPart) -> bool:
@@ -193,6 +247,7 @@ def hot_layers_figure(hot: HotLayers) -> Figure:
     memory = f"the bytes of {hot.memory} in use, {peak:,} at the peak" if hot.memory else ""
     hottest = max(hot.layers, key=lambda each: each.share or 0.0)
     fullest = max(hot.layers, key=lambda each: each.used_bytes or 0)
+    runners = {each.runner: f"c{each.colour}" for each in hot.layers}
     few = len(hot.layers) <= _ROWS
     draw = _hot_rows if few else _hot_columns
     boxes, lines, height = draw(hot.layers, most, peak, tips)
@@ -210,14 +265,14 @@ def hot_layers_figure(hot: HotLayers) -> Figure:
         boxes=boxes,
         lines=lines,
         axis=(),
-        legend={"memory in use": "c7"} if peak else {},
+        legend={**(runners if len(runners) > 1 else {}), **({"memory in use": "c7"} if peak else {})},
     )
 
 
 def _hot_tip(layer: HotLayer, hot: HotLayers) -> str:
     time = "" if layer.share is None else f"{share(layer.share)} of the {hot.unit}"
     memory = "" if layer.used_bytes is None else f"{layer.used_bytes:,} B of {hot.memory} in use"
-    return f"{layer.name}: {joined(layer.about, time, memory)}"
+    return f"{layer.name}: {joined(f'{layer.type} on {layer.runner}', time, memory)}"
 
 
 _Drawn = tuple[list[Box], list[tuple[str, float, float, float, float]], float]
@@ -231,10 +286,10 @@ def _hot_rows(layers: Sequence[HotLayer], most: float, peak: int, tips: Sequence
         boxes.append(Box(_GUTTER, _TIME - _GUTTER - 0.02, y, _BOX, f"f{layer.colour}", tip, layer.name))
         if layer.share and most:
             width = max(layer.share / most * (_MEMORY - _TIME - 0.02), 0.001)
-            boxes.append(Box(_TIME, width, y, _BOX, f"f{layer.colour}", tip, share(layer.share)))
+            boxes.append(Box(_TIME, width, y, _BOX, f"f{layer.colour}", tip, share(layer.share), beside=True))
         if layer.used_bytes and peak:
             width = layer.used_bytes / peak * (1 - _MEMORY)
-            boxes.append(Box(_MEMORY, width, y, _BOX, "f7", tip, f"{layer.used_bytes:,}"))
+            boxes.append(Box(_MEMORY, width, y, _BOX, "f7", tip, f"{layer.used_bytes:,}", beside=True))
     return boxes, list(_branches(layers)), len(layers) * _LINE
 
 
