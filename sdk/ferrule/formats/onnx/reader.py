@@ -35,6 +35,7 @@ from ferrule.formats.onnx.parse import TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
 from ferrule.formats.onnx.quantised import Arithmetic, quantised
 from ferrule.formats.onnx.refusals import unsupported
+from ferrule.formats.onnx.shares import without_long_shares
 from ferrule.formats.onnx.wide import without_wide
 from ferrule.graph import Rounding, Shape
 from ferrule.interface import either
@@ -266,7 +267,8 @@ def _prepared(record: GraphRecord, options: _Options) -> Normalised:
     try:
         if wrong:
             raise together(wrong, "nodes")
-        graph = without_dynamic(record, without_wide(record, normalised(record, options.folding)))
+        graph = without_long_shares(record, normalised(record, options.folding))
+        graph = without_dynamic(record, without_wide(record, graph))
         return quantised(record, graph, options.folding, options.arithmetic)
     except FerruleError as error:
         others = _problems(record, _check_known)
