@@ -156,6 +156,16 @@ def test_a_list_names_its_files_by_their_contents_and_gives_shapes(
     assert onnx_table.main(None, [*arguments, "name: 0"]) == 0
 
 
+def test_a_scalar_is_an_input_like_others(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    shapes = {"x": [2, 3], "limit": [], "y": [2, 3]}
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    graph = helper.make_graph([helper.make_node("Mul", ["x", "limit"], ["y"])], "scalar", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    assert compared(model, tmp_path) == {"verdict": "exact", "steps": 2}
+
+
 def test_floats_beyond_the_bound_are_near_or_differ() -> None:
     wanted = [np.array([[1, 1e-6, np.inf]], np.float32)]
     for off, near in ((9e-5, True), (2e-3, False)):

@@ -152,7 +152,8 @@ def onnxruntime(model: Path, folder: Path, number: int, _seconds: float) -> Resu
         given.setdefault(f"input{index}", np.stack([_random(random, shape, dtype) for _ in range(number)]))
     names = [each.name for each in running.get_inputs()]
     samples = [
-        {name: given[f"input{index}"][step] for index, name in enumerate(names)} for step in range(len(given["input0"]))
+        {name: np.asarray(given[f"input{index}"][step]) for index, name in enumerate(names)}
+        for step in range(len(given["input0"]))
     ]
     found = sequence(model, samples)
     outputs = {name: array for name, array in found.items() if name not in given}
@@ -222,7 +223,9 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
     chosen = next(each for each in engine_names() if engine(each).refuses(firmware.board, ()) is None)
     stored = (folder / "sequence.npz").is_file()
     inputs, expected = _sequence(folder, number) if stored else ([], [])
-    joined = [array.reshape(-1, *array.shape[2:]) for array in inputs]
+    if any(array.ndim == 1 for array in inputs):  # a scalar has no axis along which runs are joined
+        inputs, expected = _sequence(folder, 1)
+    joined = [array.reshape(-1, *array.shape[2:]) if array.ndim > 1 else array.reshape(()) for array in inputs]
     report = firmware.run(joined if stored else None, engine=chosen, timeout_s=seconds)
     flash = report.memory.flash
     result = {
