@@ -82,6 +82,11 @@ def required_by(distribution: str) -> list[Requirement] | None:
 
 def installed(names: Iterable[str]) -> set[str]:
     """Return the distributions that pip installs for Ferrule with these extras."""
+    return _installed(frozenset(names))
+
+
+@cache
+def _installed(names: frozenset[str]) -> set[str]:
     always, optional = requirements()
     left = [Requirement(each) for each in (*always, *(each for name in names for each in optional[name]))]
     found: set[tuple[str, frozenset[str]]] = set()

@@ -50,7 +50,7 @@ def network(type_: LayerType, tiny: float) -> ferrule.Network:
     return made
 
 
-@covering("type_,scheme,tiny", WEIGHTED, ["int8", "int16"], [0.0, 1e-38, 1e-7, 1e-4], seed=1)
+@covering("type_,scheme,tiny", WEIGHTED, ["int8", "int16"], [0.0, 1e-38, 1e-7, 1e-4], seed=1, gate=8)
 def test_biases_of_dead_channels_keep_their_value(tmp_path: Path, type_: LayerType, scheme: str, tiny: float) -> None:
     require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
     model = network(type_, tiny)

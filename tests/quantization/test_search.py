@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from gate import some_of
 
 from ferrule.quantization.search.explore import Evaluate, Setting, explore
 from ferrule.quantization.search.pareto import hypervolume, margins
@@ -145,7 +146,7 @@ def test_five_layers_in_sixty_trials() -> None:
     assert np.mean(shares) >= 0.98
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", some_of([0, 2], [0]))
 def test_twenty_layers_reach_the_greedy_choice(seed: int) -> None:
     """Each point of the front of a choice by sensitivity is dominated by one that was found, or as good as one."""
     problem = Problem(20, seed)
