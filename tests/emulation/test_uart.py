@@ -50,7 +50,7 @@ def test_two_sessions_at_once(either: Engine, build: Callable[..., Machine]) -> 
 
 
 def test_more_than_the_buffers_hold(either: Engine, build: Callable[..., Machine]) -> None:
-    size = 200_000 if either.name == "unicorn" else 20_000
+    size = 70_000 if either.name == "unicorn" else 20_000
     data = bytes(index * 7 & 0xFF for index in range(size))
     with either.start(build("echo")) as session:
         session.channel().write(data)

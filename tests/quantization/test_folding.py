@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from float_networks import FLOAT32, random
+from gate import every
 
 import ferrule
 from ferrule.graph import Array, LayerType
@@ -89,7 +90,7 @@ class Drawn:
         return add(*sides, activation=self._activation())
 
 
-@pytest.mark.parametrize("start", range(0, 1000, 250))
+@pytest.mark.parametrize("start", every(2, range(0, 1000, 250)))
 def test_a_thousand_random_graphs_keep_their_results(start: int) -> None:
     """Each rounding errs by a unit of the magnitudes that are summed, in both networks."""
     fewer = 0
