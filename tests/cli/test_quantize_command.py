@@ -107,6 +107,8 @@ def test_a_search_within_a_budget(ferrule: Ferrule, model: Path, tmp_path: Path)
     assert not out.exists()
     for wrong, message in (
         (("--budget", "flash=1M", "--keep", "x"), "--keep and --budget exclude each other"),
+        (("--budget", "flash=1M", "--equalise", "on"), "--equalise on and --budget exclude each other"),
+        (("--equalise", "maybe"), "'maybe' is not one of 'auto', 'on', 'off'"),
         (("--metric", "accuracy"), "--metric is for a search"),
         (("--budget", "rom=1"), "--budget has 'rom=1'"),
     ):

@@ -25,6 +25,7 @@ ROWS = ("backends", "codegen/acl", "formats")
 """The packages with a row for each operator, which says how it is read, written or computed; the latter may be code."""
 OTHERS = {
     "optimizer/simplify/rectifiers.py": "it replaces a pattern of layers by a PRELU",
+    "quantization/equalisation.py": "the types that keep the factor of a channel",
     "quantization/folding.py": "what each type that is affine by channels does with its constant",
     "quantization/own.py": "how each type that has integers of its own is quantised",
     "quantization/unrolling.py": "the layers of which a step of an LSTM consists",

@@ -53,7 +53,7 @@ from ferrule.report.inspection_parts import (
 )
 from ferrule.report.losses import LossPart
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
-from ferrule.report.quantization_document import FloatLayerPart, QuantizationDocument
+from ferrule.report.quantization_document import EqualisationPart, FloatLayerPart, QuantizationDocument
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.search_document import BlockPart, ResultPart, SearchDocument, TrialPart
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -364,6 +364,7 @@ def quantization_document(text: str = "") -> QuantizationDocument:
         scheme="int8",
         io="int8",
         ranges=text or "minmax",
+        equalisation=EqualisationPart(channels=8, layers=1, taken=False, noise=0.03, without=0.02),
         keep=(text or "SOFTMAX",),
         layers=2,
         float_bytes=4_000,

@@ -50,6 +50,13 @@ if TYPE_CHECKING:
         default="auto",
         metavar="RULE",
     ),
+    option(
+        "--equalise",
+        "Multiply channels between two layers by powers of two, so that their sizes differ less: auto does for int8 if "
+        "that loses less at the outputs (with --budget, it does not).",
+        kind=("auto", "on", "off"),
+        default="auto",
+    ),
     several(
         "--keep",
         "NAME[=PRECISION]",
@@ -147,6 +154,8 @@ def command(
         _refuse_others(searched, options)
     elif asked["keep"]:
         raise FerruleError("--keep and --budget exclude each other: a search gives each layer its precision")
+    elif asked["equalise"] == "on":
+        raise FerruleError("--equalise on and --budget exclude each other: a search leaves channels as they are")
     with (
         results.failures("quantize", models),
         progress(quiet=quiet or results.takes_stdout) as say,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float network in the forms that a quantisation needs, and its quantised form by one of several rules."""
+"""A float network in the forms that a quantisation needs, and its quantised form."""
 
 from __future__ import annotations
 
@@ -8,28 +8,19 @@ from dataclasses import replace
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
-from ferrule.evaluation.data import DataSet
 from ferrule.formats import load, to_tflite
-from ferrule.graph import DataType, Graph, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Rounding, TensorInfo
 from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
 from ferrule.network.rounding import with_rounding
-from ferrule.progress import Progress
 from ferrule.quantization.biases import with_representable_biases
+from ferrule.quantization.equalisation import Equalised, equalised
 from ferrule.quantization.folding import folded
 from ferrule.quantization.library import with_integers
-from ferrule.quantization.observation import Observation
-from ferrule.quantization.outputs import noise, real_outputs
 from ferrule.quantization.own import refused, with_names, with_own_integers
 from ferrule.quantization.precision import Precision
-from ferrule.quantization.ranges import Range, RangeRule
+from ferrule.quantization.ranges import Range
 from ferrule.quantization.rewriting import with_kernels
-from ferrule.report.quantization_document import RangesPart
-
-JUDGED = 256
-"""The most samples by which rules are compared."""
-_CLEARLY = 1.06
-"""Half a decibel: a difference below it says more about the samples than about the rules."""
 
 
 @frozen
@@ -39,7 +30,8 @@ class FloatForm:
     simple: Network
     """Simplified, with the layers' own names."""
     normal: Network
-    """The same as a TensorFlow Lite file has it: with the same tensors, and layers that the format can express."""
+    """The same as a TensorFlow Lite file has it: with the same tensors, and layers that the format can express. In an
+    equalised form, channels of this one have other factors."""
 
     @classmethod
     def of(cls, network: Network) -> FloatForm:
@@ -62,6 +54,14 @@ class FloatForm:
     def names(self) -> dict[str, str]:
         """The names that users know of layers, by the tensor that they write."""
         return {name: layer.name for layer in self.simple.layers for name in layer.outputs}
+
+    def equalised(self, peaks: Mapping[str, Array]) -> tuple[FloatForm, Equalised]:
+        """Return the form with the same results whose channels are equalised, with what that has changed.
+
+        `peaks` is as for `equalisation.equalised`.
+        """
+        found = equalised(self.normal, peaks)
+        return replace(self, normal=found.network), found
 
     def quantized(
         self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
@@ -90,53 +90,6 @@ class FloatForm:
         """Return a quantised network whose outputs have the names of the float network's."""
         ends = zip(integers.outputs, self.outputs, strict=True)
         return network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
-
-
-@frozen
-class Quantized:
-    """A network in integers, by ranges of which rule."""
-
-    rule: RangeRule
-    ranges: Mapping[str, Range]
-    network: Network
-    reasons: Mapping[str, str]
-    """Why layers stay in float, by tensor."""
-    tried: tuple[RangesPart, ...] = ()
-    """What each rule loses, if there were several."""
-
-
-def quantized(
-    form: FloatForm,
-    observation: Observation,
-    rules: Sequence[RangeRule],
-    own: Mapping[str, Precision],
-    io: Precision,
-    data: DataSet,
-    progress: Progress,
-) -> Quantized:
-    """Return the network by the rule with the least noise at the outputs; by the first, unless that is clearly worse.
-
-    `own` are the precisions of the layers of `form.normal` by name. The outputs are compared on the data, or on samples
-    of it at equal distances; a model with state reads the first ones.
-    """
-    made: list[Quantized] = []
-    for rule in rules:
-        ranges = observation.ranges(rule, own)
-        network, reasons = form.quantized(ranges, own, io)
-        made.append(Quantized(rule=rule, ranges=ranges, network=network, reasons=reasons))
-    if len(made) == 1:
-        return made[0]
-    count = min(JUDGED, len(data))
-    some = data.only(index if form.normal.states else index * len(data) // count for index in range(count))
-    real = real_outputs(form.normal, some, progress, "float model")
-    losses = [
-        noise(real, real_outputs(form.with_own_outputs(each.network), some, progress, f"ranges by {each.rule}"))
-        for each in made
-    ]
-    tried = tuple(RangesPart(rule=str(each.rule), noise=loss) for each, loss in zip(made, losses, strict=True))
-    least = min(losses)
-    best = made[0 if losses[0] <= _CLEARLY * least else losses.index(least)]
-    return replace(best, tried=tried)
 
 
 def _check_float(network: Graph) -> None:

@@ -22,10 +22,10 @@ from ferrule.graph import Array, Graph
 from ferrule.interface import name_of
 from ferrule.network import Network
 from ferrule.operators.elementwise.quantize import CONVERSIONS
-from ferrule.progress import Progress, Step, say_nothing
-from ferrule.quantization.form import FloatForm, quantized
+from ferrule.progress import Progress, say_nothing
+from ferrule.quantization.choice import Choice, Equalise
+from ferrule.quantization.form import FloatForm
 from ferrule.quantization.library import check_installed
-from ferrule.quantization.observation import observed
 from ferrule.quantization.own import is_float
 from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import AUTO, Range, parse_rules
@@ -72,6 +72,7 @@ def quantize(
     scheme: str = "int8",
     io: str | None = None,
     ranges: str = AUTO,
+    equalise: str = "auto",
     keep: Sequence[str] = (),
     settings: DataSettings | None = None,
     limit: int | None = None,
@@ -86,7 +87,9 @@ def quantize(
     "int8" or "int16", the type of activations. `io` is the type of the model's inputs and outputs: the scheme's, the
     default, or "float". `ranges` says how the range of a tensor follows from its values in all samples: "minmax", "mse"
     (the least mean squared error), "percentile" or "percentile=99.9"; by "auto", the model is quantised by several of
-    them, and the one with the least noise at the outputs is returned. Each of `keep` is NAME or NAME=PRECISION: layers,
+    them, and the one with the least noise at the outputs is returned. `equalise` says whether channels between layers
+    are multiplied by powers of two, so that their sizes differ less: "on", "off", or "auto", the default, for int8 if
+    the noise is less then. Each of `keep` is NAME or NAME=PRECISION: layers,
     or kinds of layers, that stay in "float", or have another precision than the scheme. Losses are measured on
     `compared` samples, the first of the data.
 
@@ -97,6 +100,7 @@ def quantize(
         MissingToolError: the package ai-edge-quantizer is not installed.
     """
     wanted, outside, rules = _scheme(scheme), _io(io, scheme), parse_rules(ranges, _scheme(scheme))
+    equal = Equalise.parse(equalise, wanted)
     if compared < 0:
         raise FerruleError(f"{name_of('compared')} is {compared}, expected a number from 0 on")
     check_installed()
@@ -107,10 +111,8 @@ def quantize(
     asked = EvaluationRequest(data=data, labels=labels, settings=settings, limit=limit, seed=seed, compared=0)
     samples = asked.opened(form.normal)
     own = carried_over(form.simple, rewritten(plain, given, form.simple), form.normal)
-    observation = observed(form.normal, samples, rules, form.names, progress)
-    progress(Step(phase="quantising the layers"))
-    done = quantized(form, observation, rules, own, outside, samples, progress)
-    integers, result = done.network, form.with_own_outputs(done.network)
+    done = Choice(form, own, outside, samples, progress).best(rules, equal)
+    form, integers, result = done.form, done.network, done.form.with_own_outputs(done.network)
     count = min(compared, len(samples))
     pairs = zip(*(_each(each, count) for each in (samples, stored(samples, integers))), strict=True)
     losses, _ = layer_losses(integers, form.normal, form.names, pairs, count, progress)
@@ -122,6 +124,7 @@ def quantize(
         io=outside,
         ranges=str(done.rule),
         tried=done.tried,
+        equalisation=done.equalisation,
         keep=tuple(keep),
         layers=len(result.layers),
         float_bytes=_constant_bytes(network),

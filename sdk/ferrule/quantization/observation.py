@@ -11,7 +11,7 @@ from ferrule.errors import InputError
 from ferrule.evaluation.data import DataSet
 from ferrule.evaluation.host import HostRuns, compile_kernels
 from ferrule.evaluation.on_board import beginnings
-from ferrule.graph import Array, DataType, Graph
+from ferrule.graph import Array, DataType, Graph, Shape
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.progress import Progress, Step
@@ -39,7 +39,10 @@ class Observation:
         extremes: Mapping[str, Range],
         cells: Mapping[str, Range],
         counts: Mapping[str, Histogram],
+        peaks: Mapping[str, Array],
     ) -> None:
+        self.peaks = peaks
+        """The largest magnitude of each float tensor by name, for each index of its last axis."""
         self._network = network
         self._extremes = extremes
         self._cells = cells
@@ -73,11 +76,14 @@ def observed(
     found: dict[str, Range] = {}
     kept: dict[str, Range] = {}
     states: dict[str, Array] = {}
+    peaks: dict[str, Array] = {}
     for values, labels, begins in _values(network, data, progress, "observing the ranges of tensors"):
         for name, array in values.items():
             _check_finite(network, name, array, labels, names)
-            range_ = Range.spanning(float(array.min()), float(array.max()))
+            low, high = _ends(array, network.info(name).shape)
+            range_ = Range.spanning(float(low.min()), float(high.max()))
             found[name] = range_.joined(found[name]) if name in found else range_
+            peaks[name] = np.maximum(peaks.get(name, np.float32(0)), np.maximum(-low, high))
         for name, range_ in cells(network, values, begins, states).items():
             kept[name] = range_.joined(kept.get(name, range_))
     counts: dict[str, Histogram] = {}
@@ -86,7 +92,13 @@ def observed(
         for values, _, _ in _values(network, data, progress, "counting the values of tensors"):
             for name, array in values.items():
                 counts[name].add(array)
-    return Observation(network, found, kept, counts)
+    return Observation(network, found, kept, counts, peaks)
+
+
+def _ends(array: Array, shape: Shape) -> tuple[Array, Array]:
+    """Return the least and the largest value for each index of the last axis of a tensor of a shape."""
+    rows = array.reshape(-1, shape[-1] if shape else 1)
+    return rows.min(axis=0), rows.max(axis=0)
 
 
 def _precision(graph: Graph, tensor: str, precisions: Mapping[str, Precision]) -> Precision:

@@ -44,6 +44,34 @@ class RangesPart:
 
 
 @frozen
+class EqualisationPart:
+    """Channels between two layers, multiplied by powers of two so that they share a range better."""
+
+    channels: int
+    """How many have another factor than 1."""
+    layers: int
+    """How many layers write them."""
+    taken: bool = True
+    """Whether the model has them so."""
+    noise: float | None = None
+    """As that of `RangesPart`, with them; None if the user asked for them, so that nothing was compared."""
+    without: float | None = None
+    """The noise without them."""
+
+    @property
+    def text(self) -> str:
+        """What was done, in words."""
+        if not self.channels:
+            return "there are no channels to equalise"
+        what = f"{plural(self.channels, 'channel')} of {plural(self.layers, 'layer')}"
+        if self.noise is None or self.without is None:
+            return f"{what} equalised"
+        ratios = [decibels(1.0, each) for each in (self.noise, self.without)]
+        first, second = ("exact" if each is None else f"{each:.1f} dB" for each in ratios)
+        return f"{what} {'' if self.taken else 'not '}equalised: {first} with them so, {second} without"
+
+
+@frozen
 class FloatLayerPart:
     """A layer that stays in float32."""
 
@@ -70,6 +98,8 @@ class QuantizationDocument(Document):
     """How ranges follow from the values, such as "minmax" or "percentile=99.99"."""
     tried: tuple[RangesPart, ...] = ()
     """The rules of which that one had the least noise; empty if the user named it."""
+    equalisation: EqualisationPart | None = None
+    """None if it was not asked for, and there was nothing to choose from."""
     keep: tuple[str, ...] = ()
     """The layers that were to have another precision, as the user named them."""
     layers: int
@@ -117,6 +147,7 @@ class QuantizationDocument(Document):
                 self._floats(),
                 Text(f"{stored}, {saved}", "model"),
                 self._ranges(),
+                None if self.equalisation is None else Text(self.equalisation.text, "channels"),
                 page_part("Data", self._facts()),
                 surroundings(self.environment),
             ),
