@@ -98,6 +98,16 @@ def test_minmax_unless_another_rule_is_clearly_better(tmp_path: Path) -> None:
     assert (done.ranges == "minmax") == (first.noise <= 1.06 * best)
 
 
+@pytest.mark.parametrize("scheme", ["int8", "int16"])
+def test_a_convolution_without_a_bias(tmp_path: Path, scheme: str) -> None:
+    network = ferrule.Network("unbiased")
+    network.add_input(ferrule.TensorInfo("x", (1, 4, 4, 2), FLOAT32))
+    network.set_outputs([network.add_conv2d_layer("x", random(3, 3, 3, 2), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), scheme=scheme)
+    assert done.floats == ()
+    assert (done.losses[-1].sqnr_db or 0.0) > 30
+
+
 def test_equal_weights_of_layers_with_channels_on_different_axes(tmp_path: Path) -> None:
     network, weights = ferrule.Network("equal"), random(72)
     network.add_input(ferrule.TensorInfo("x", (1, 8, 8, 8), FLOAT32))

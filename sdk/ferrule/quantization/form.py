@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.formats import load, to_tflite
-from ferrule.graph import Array, DataType, Graph, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Rounding, TensorInfo, constant
 from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
 from ferrule.network.rounding import with_rounding
+from ferrule.optimizer.simplify import each_layer
 from ferrule.quantization.biases import with_representable_biases
 from ferrule.quantization.equalisation import Equalised, equalised
 from ferrule.quantization.folding import folded
@@ -42,7 +45,7 @@ class FloatForm:
             UnsupportedError: it cannot be expressed in TensorFlow Lite.
         """
         _check_float(network)
-        simple = network_from(folded(with_rounding(network, Rounding.TFLM)))
+        simple = network_from(_with_biases(folded(with_rounding(network, Rounding.TFLM))))
         return cls(simple=simple, normal=load(to_tflite(simple), network.name))
 
     @property
@@ -90,6 +93,15 @@ class FloatForm:
         """Return a quantised network whose outputs have the names of the float network's."""
         ends = zip(integers.outputs, self.outputs, strict=True)
         return network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
+
+
+@each_layer
+def _with_biases(editor: GraphEditor, layer: Layer) -> None:
+    """Give a convolution a bias of 0 if it has none: the library runs LiteRT, whose float kernel demands one."""
+    channels = editor.info(layer.outputs[0]).shape[-1:]
+    if layer.type is LayerType.CONV_2D and len(layer.present_inputs) == 2:
+        bias = constant(TensorInfo(f"{layer.name}_bias", channels, DataType.FLOAT32), np.zeros(channels, np.float32))
+        editor.replace_layer(replace(layer, inputs=(*layer.inputs[:2], editor.add_tensor(bias))))
 
 
 def _check_float(network: Graph) -> None:
