@@ -52,7 +52,11 @@ CASES = {
     "keras": (_zip("metadata.json", "config.json", "model.weights.h5"), ".keras", ".onnx', format='onnx')"),
     "h5": (b"\x89HDF\r\n\x1a\n\0\0", ".h5", ".onnx', format='onnx')"),
     "pt": (_zip("net/data.pkl", "net/data/0", "net/version"), ".pt", "ferrule.from_torch(module, example)"),
-    "pt of old": (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "pickle", "ferrule.from_torch(module, example)"),
+    "pt of old": (
+        b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\0\0\x80\x3f",  # and then its storages
+        "pickle",
+        "ferrule.from_torch(module, example)",
+    ),
     "pt2": (_zip("archive/models/model.json", "archive/version"), ".pt2", "a name that ends in .pt2"),
     "torch script": (_zip("net/data.pkl", "net/constants.pkl"), "TorchScript", "torch.jit.load("),
     "pte": (b"\x1c\0\0\0ET12\0\0", ".pte", "ferrule.from_torch(module, example)"),

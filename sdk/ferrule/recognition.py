@@ -46,8 +46,9 @@ _SCRIPT = (
     f"its own module: {_MODULE}"
 )
 _KERAS = (
-    "type: python -c \"import keras; keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')\"; of weights "
-    "alone, load them into their model first: model.load_weights('FILE')"
+    "type: python -c \"import keras; model = keras.saving.load_model('FILE'); model(model.inputs); "  # builds it anew
+    "model.export('NAME.onnx', format='onnx')\"; of weights alone, load them into their model first: "
+    "model.load_weights('FILE')"
 )
 _SAVED_MODEL = (
     'type: python -c "import pathlib, tensorflow; '
@@ -114,7 +115,10 @@ _KINDS: Sequence[_Kind] = (
     _Kind(
         "a pickle of Python, as older PyTorch writes (.pt)",
         _TORCH,
-        lambda data: data[:1] == b"\x80" and data[1:2] in {b"\2", b"\3", b"\4", b"\5"} and data.endswith(b"."),
+        lambda data: (  # storages follow the pickles of PyTorch before 1.6, of which the first is a number of its own
+            data.startswith(b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
+            or (data[:1] == b"\x80" and data[1:2] in {b"\2", b"\3", b"\4", b"\5"} and data.endswith(b"."))
+        ),
     ),
     _Kind(
         "a model of onnxruntime's own format (.ort)", "give the .onnx file from which it was made", _magic(b"ORTM", 4)

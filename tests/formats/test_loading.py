@@ -113,9 +113,9 @@ def test_the_line_to_type_names_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     """A name that a shell or Python would read otherwise is not in it."""
     monkeypatch.chdir(tmp_path)
     for name, line in (
-        ("my.net.h5", "keras.saving.load_model('my.net.h5').export('my.net.onnx', format='onnx')"),
-        ("it's.h5", "keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')"),
-        ("$(x).h5", "keras.saving.load_model('FILE').export('NAME.onnx', format='onnx')"),
+        ("my.net.h5", "load_model('my.net.h5'); model(model.inputs); model.export('my.net.onnx', format='onnx')"),
+        ("it's.h5", "load_model('FILE'); model(model.inputs); model.export('NAME.onnx', format='onnx')"),
+        ("$(x).h5", "load_model('FILE'); model(model.inputs); model.export('NAME.onnx', format='onnx')"),
     ):
         Path(name).write_bytes(b"\x89HDF\r\n\x1a\n")
         with pytest.raises(ModelError) as caught:

@@ -56,6 +56,8 @@ def test_a_run_says_what_would_save_most() -> None:
     assert items == (
         "time: 75.0% of the instructions in layer 0 'conv_2d_0' (CONV_2D on Npu/npu0)",
         "time: 25.0% of the instructions in layer 1 'fully_connected_1' (FULLY_CONNECTED on CpuAcc)",
+        "time: 25.0% of the instructions in 1 layer between integers in float32, from 'fully_connected_1'; "
+        "nothing but another operator in the model",
         "memory sram: most is in use at layer 'conv_2d_0', 16,256 B: ' a' 8,256 B, 'input' 8,000 B; "
         "all other steps take at most 8,256 B",
         "flash: 51.0% of the weights in layer 0 'conv_2d_0', 1,000 B",
@@ -65,7 +67,7 @@ def test_a_run_says_what_would_save_most() -> None:
 def test_a_buffer_at_the_peak_is_named_by_the_layer_that_writes_it() -> None:
     report = run_document()
     layers = (replace(report.layers[0], outputs=(" a",)), report.layers[1])
-    assert "the output of 'conv_2d_0' 8,256 B, 'input' 8,000 B" in parts(replace(report, layers=layers))[1][2]
+    assert "the output of 'conv_2d_0' 8,256 B, 'input' 8,000 B" in parts(replace(report, layers=layers))[1][3]
 
 
 def test_the_advice_of_a_layer_follows_its_time() -> None:

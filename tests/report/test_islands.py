@@ -9,6 +9,7 @@ import numpy as np
 import small_networks
 from float_networks import FLOAT32, random
 from needs import require_module
+from page_reader import Page
 
 import ferrule
 from ferrule.graph import DataType, Layer, LayerType, Quantization
@@ -16,6 +17,7 @@ from ferrule.operators.elementwise.quantize import DequantizeDescriptor, Quantiz
 from ferrule.report.html import html_page
 from ferrule.report.inspection import Inspection
 from ferrule.report.reading import read_document
+from ferrule.report.run_document import ReportDocument
 from ferrule.report.writers.markdown import markdown_text
 
 SIZE = 1000
@@ -96,3 +98,23 @@ def test_quantize_leaves_what_it_says(tmp_path: Path) -> None:
     done = ferrule.quantize(network, str(tmp_path / "c.npy"), scheme="int16")
     (island,) = ferrule.inspect(done.network).islands
     assert [str(done.network.layer(name).type) for name in island.layers] == [each.type for each in done.floats]
+
+
+def test_a_run_lists_them_as_an_inspection_does(tmp_path: Path) -> None:
+    network = mixed(LayerType.SIN)
+    report = ferrule.compile(network, board="mps2-an386").run()
+    assert report.islands == ferrule.inspect(network, board="mps2-an386").islands != ()
+    path = tmp_path / "run.json"
+    path.write_text(report.to_json(), encoding="utf-8")
+    found = read_document(path)
+    assert isinstance(found, ReportDocument)
+    assert found.islands == report.islands
+    words = "in 2 layers between integers in float32, from 'shares'; `ferrule quantize` of the float32 model makes"
+    for text in (html_page(found), markdown_text([found])):
+        for each in ("Float islands", "SIN has no integer kernel", "between integers"):
+            assert each in text
+    assert words in Page(html_page(found)).text
+
+
+def test_a_run_of_integers_alone_has_none() -> None:
+    assert ferrule.compile(small_networks.dense(), board="mps2-an386").run().islands == ()

@@ -51,6 +51,7 @@ from ferrule.report.inspection_parts import (
     TakerPart,
     TensorPart,
 )
+from ferrule.report.islands import FloatIslandPart
 from ferrule.report.losses import LossPart
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
 from ferrule.report.quantization_document import EqualisationPart, FloatLayerPart, QuantizationDocument
@@ -208,6 +209,18 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
             SpanPart(track="core", layer=dense, start=300, end=400),
         ),
         refusals=(LayerRefusalsPart(layer=dense, reasons={text or "Npu": text or "its weights are too large"}),),
+        islands=(
+            FloatIslandPart(
+                layers=(dense,),
+                place="between integers",
+                instructions=None,
+                cycles=80,
+                milliseconds=0.01,
+                ram_bytes=128,
+                reasons=(text or "SIN has no integer kernel",),
+                advice=text or "nothing but another operator in the model",
+            ),
+        ),
         environment=environment(text),
     )
 

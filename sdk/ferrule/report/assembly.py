@@ -10,7 +10,7 @@ from ferrule._version import VERSION
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, Observation, OwnershipCounts
 from ferrule.errors import FerruleError
-from ferrule.firmware import BuiltFirmware, StackBound
+from ferrule.firmware import BuiltFirmware, StackBound, planned_time
 from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
@@ -33,6 +33,7 @@ from ferrule.report.document import (
 from ferrule.report.elapsed import NO_QUESTIONS, Timed, TimeQuestions, duration_part
 from ferrule.report.estimates import estimate_part
 from ferrule.report.evidence import Evidence, evidence_of
+from ferrule.report.islands import islands_of
 from ferrule.report.plans import firmware_plan
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.surroundings import environment
@@ -146,6 +147,7 @@ def assemble(
         plan=firmware_plan(artifact),
         timeline=timeline(layers, [use.device.name for use in artifact.devices], duration, exact=count.exact),
         refusals=_refusals(firmware),
+        islands=islands_of(artifact, planned_time(artifact, firmware.board)),
         environment=environment(),
     )
 

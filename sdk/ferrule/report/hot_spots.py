@@ -41,7 +41,12 @@ def hot_spots(report: ReportDocument) -> Iterator[Section]:
     ]
     unit = report.count.unit if counted else ""
     yield Picture("hot layers", HotLayers(layers, unit, "" if region is None else region.name))
-    items = [*_times(report), *([] if region is None else _memory(region, report)), *_weights(report)]
+    items = [
+        *_times(report),
+        *_islands(report),
+        *([] if region is None else _memory(region, report)),
+        *_weights(report),
+    ]
     if items:
         yield Text("where a change would save most", "largest", items=items)
 
@@ -56,6 +61,17 @@ def _times(report: ReportDocument) -> Iterator[str]:
         helped = f"; {layer.advice}" if layer.advice else ""
         where = f"layer {layer.index} '{layer.name}' ({layer.type} on {layer.runner})"
         yield f"time: {share(layer.share)} of the {report.count.unit} in {where}{helped}"
+
+
+def _islands(report: ReportDocument) -> Iterator[str]:
+    """Yield what the parts in float32 take of the time, without their conversions, and what would help."""
+    if not report.count.per_inference:
+        return
+    shares = {layer.name: layer.share for layer in report.layers}
+    for each in report.islands:
+        taken = share(sum(shares.get(name, 0.0) for name in each.layers))
+        where = f"{plural(len(each.layers), 'layer')} {each.place} in float32, from '{each.layers[0]}'"
+        yield f"time: {taken} of the {report.count.unit} in {where}; {each.advice}"
 
 
 def _memory(region: RegionPlanPart, report: ReportDocument) -> Iterator[str]:

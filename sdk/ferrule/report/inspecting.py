@@ -18,7 +18,7 @@ from ferrule.operators.table import OPERATORS
 from ferrule.report.base import part_of
 from ferrule.report.inspection import Inspection
 from ferrule.report.inspection_parts import LayerInspection, TensorPart
-from ferrule.report.islands import float_islands
+from ferrule.report.islands import islands_of
 from ferrule.report.plans import activation_parts, firmware_plan
 from ferrule.report.surroundings import environment
 
@@ -49,12 +49,11 @@ def inspect_network(graph: Graph) -> Inspection:
 def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspection:
     """Return an inspection with the arena, planned time and memory plan of a firmware that was generated for a job."""
     planned = planned_time(artifact, job.load_board())
-    times = {} if planned is None else {each.layer: (each.cycles, each.milliseconds) for each in planned.layers}
     return replace(
         inspection,
         arena=arena_of(artifact, job),
         planned=planned,
-        islands=float_islands(artifact.graph, artifact.operators, times),
+        islands=islands_of(artifact, planned),
         plan=firmware_plan(artifact),
     )
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ferrule._frozen import frozen
+from ferrule.codegen import Artifact
 from ferrule.codegen.artifact import OperatorRecord
+from ferrule.firmware import PlannedTime
 from ferrule.graph import DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.interface import spelled
 from ferrule.operators.operator import Operands
@@ -54,6 +56,13 @@ def float_islands(
         return ()
     known = {record.layer: record for record in records}
     return tuple(_described(graph, group, known, times) for group in _groups(graph))
+
+
+def islands_of(artifact: Artifact, planned: PlannedTime | None) -> tuple[FloatIslandPart, ...]:
+    """Return the islands of a firmware, with what they take of its planned time if that is known."""
+    layers = () if planned is None else planned.layers
+    times = {each.layer: (each.cycles, each.milliseconds) for each in layers}
+    return float_islands(artifact.graph, artifact.operators, times)
 
 
 def islands_section(islands: tuple[FloatIslandPart, ...]) -> Part | None:

@@ -35,6 +35,7 @@ from ferrule.report.duration import NOT_TIMED, DurationPart
 from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.hot_spots import hot_spots
+from ferrule.report.islands import FloatIslandPart, islands_section
 from ferrule.report.picture import Assigned, EnvironmentPart, RegionPlanPart, SpanPart, Timeline, surroundings
 from ferrule.report.sections import (
     Align,
@@ -110,6 +111,8 @@ class ReportDocument(Document):
     """What the core and the devices worked on, in the order of the starts."""
     refusals: tuple[LayerRefusalsPart, ...] = ()
     """The layers of the network that some backend of the job refused, with the reasons."""
+    islands: tuple[FloatIslandPart, ...] = ()
+    """The parts of the firmware that compute in float32 although other layers compute with integers."""
     environment: EnvironmentPart | None = None
 
     @override
@@ -211,6 +214,7 @@ class ReportDocument(Document):
             self.model.name,
             (
                 part("Layers", self._layers(), *copies),
+                islands_section(self.islands),
                 self._devices(),
                 part("Elapsed time", *self.duration.sections()),
                 estimates_part(self.estimates),
