@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saved_documents import documents, evaluation_document, inspection_document, run_document, sweep_document
+from saved_documents import (
+    documents,
+    evaluation_document,
+    inspection_document,
+    quantization_document,
+    run_document,
+    search_document,
+    sweep_document,
+)
 
 from ferrule.errors import FerruleError
 from ferrule.report import LayerPart, ReportDocument, Verdict
@@ -47,10 +55,12 @@ def layers(*names: str, types: str = "CONV_2D") -> ReportDocument:
     return replace(RUN, layers=made)
 
 
-@pytest.mark.parametrize("name", ["run", "different run", "inspection", "evaluation", "sweep"])
+@pytest.mark.parametrize(
+    "name", ["run", "different run", "inspection", "evaluation", "sweep", "quantization", "search"]
+)
 def test_a_document_equals_itself(name: str) -> None:
     document = documents()[name]
-    counts_layers = name not in {"inspection", "sweep"}
+    counts_layers = name in {"run", "different run", "evaluation"}
     comparison = compare_documents(document, document, parse_limits(["0", *(["layer=0"] * counts_layers)]))
     assert changed(comparison) == {}
     assert not comparison.failed
@@ -202,6 +212,7 @@ def test_other_models_are_refused_unless_they_are_asked_for() -> None:
     ("old", "new", "message"),
     [
         ("run", "sweep", "the old document is of kind 'run', the new one of kind 'sweep'"),
+        ("quantization", "evaluation", "the old document is of kind 'quantization', the new one of kind 'evaluation'"),
         ("failure", "failure", "a failure cannot be compared"),
         ("comparison", "comparison", "a comparison cannot be compared"),
     ],
@@ -408,3 +419,41 @@ def test_a_change_that_does_not_matter_has_no_colour(change: dict[str, Any], tex
 def test_the_page_of_comparisons_states_what_matters() -> None:
     page = " ".join((Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8").split())
     assert f"changes by less than {MATTERS:.1%}" in page
+
+
+def test_two_quantisations_show_their_ranges_and_the_noise_of_each_layer() -> None:
+    old = quantization_document()
+    worse = replace(old.losses[1], error=0.9, own_error=0.1)
+    new = replace(old, ranges="mse", losses=(old.losses[0], worse), integer_bytes=1_100)
+    found = changed(compare_documents(old, new))
+    assert (found["ranges"].old, found["ranges"].new, found["ranges"].change) == ("minmax", "mse", Change.OTHER)
+    assert found["conv_2d_0 SQNR"].change is Change.WORSE
+    assert found["conv_2d_0 own SQNR"].change is Change.ADDED
+    assert found["constants"].change is Change.WORSE
+    assert compare_documents(old, new, parse_limits(["constants=5%"])).worse
+    assert not compare_documents(old, new, parse_limits(["constants=10%"])).worse
+
+
+def test_two_searches_show_what_was_chosen_and_their_fronts() -> None:
+    old = search_document()
+    first, second, *others = old.trials
+    new = replace(
+        old,
+        budget={"flash": 50_000, "ms": 10.0},
+        measured={"flash": 45_000, "ms": 9.0},
+        trials=(replace(first, metric=0.85), replace(second, front=False), *others),
+    )
+    comparison = compare_documents(old, new, parse_limits(["10%"]))
+    found = changed(comparison)
+    assert found["2 int8 accuracy"].change is Change.BETTER
+    assert found["1 int16, 1 int8 accuracy"].change is Change.REMOVED
+    assert not found["1 int16, 1 int8 accuracy"].failed, "a front may change at will"
+    assert found["budget of flash"].change is Change.OTHER
+    assert found["flash"].failed, "25 % more"
+    assert [each.counter for each in comparison.changes if each.failed] == ["flash"]
+
+
+def test_a_search_that_no_longer_keeps_its_budget_is_worse() -> None:
+    comparison = compare_documents(search_document(), search_document(chosen=False))
+    assert comparison.failed
+    assert changed(comparison)["verdict"].new == "failed"

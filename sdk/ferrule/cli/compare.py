@@ -28,7 +28,7 @@ from ferrule.errors import FerruleError
 @outputs_options("comparison")
 @quiet_option
 def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, results: Outputs, quiet: bool) -> int:
-    """Compare two documents that `ferrule run`, `inspect`, `evaluate` or `sweep` wrote with --json.
+    """Compare two documents that `ferrule run`, `inspect`, `evaluate`, `quantize` or `sweep` wrote with --json.
 
     Of a sweep, the file of its rows (.jsonl) will do, too.
 

@@ -17,7 +17,9 @@ from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.evidence import Evidence
 from ferrule.report.inspection import Inspection
 from ferrule.report.limits import Limits
+from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.search_document import SearchDocument
 from ferrule.report.sections import joined
 from ferrule.report.surroundings import environment
 from ferrule.report.sweep_document import SweepDocument
@@ -52,7 +54,10 @@ def compare_documents(
     """
     limits = limits or Limits()
     if old.kind != new.kind:
-        raise FerruleError(f"the old document is of kind '{old.kind}', the new one of kind '{new.kind}'")
+        raise FerruleError(
+            f"the old document is of kind '{old.kind}', the new one of kind '{new.kind}'",
+            hint="two documents of one kind can be compared",
+        )
     before, after = _side(old), _side(new)
     same_model = before.model == after.model or before.model_digest == after.model_digest != ""
     if not (same_model or other_model or old.kind == "sweep"):
@@ -134,10 +139,19 @@ def _side(document: Document) -> SidePart:
             return SidePart(model=document.name, ferrule=version)
         case SweepDocument():
             return SidePart(model=document.name, ferrule=document.ferrule_version)
+        case QuantizationDocument() | SearchDocument():
+            return SidePart(
+                model=document.model.name,
+                model_digest=document.model.digest,
+                file=document.model.file,
+                board=document.board if isinstance(document, SearchDocument) else "",
+                ferrule=document.ferrule_version,
+                data_digest=document.data.digest,
+            )
         case _:
             raise FerruleError(
                 f"a {document.kind} cannot be compared",
-                hint="runs, inspections, evaluations and sweeps can",
+                hint="runs, inspections, evaluations, quantisations, searches and sweeps can",
             )
 
 

@@ -72,9 +72,9 @@ class ChangePart:
     """One value of both documents."""
 
     scope: str
-    """"whole", "layer", "metric" or "run"."""
+    """"whole", "layer", "metric", "run", or "trial" of a search's front."""
     place: str = ""
-    """The layer or the run of a sweep; empty for the whole."""
+    """The layer, the run of a sweep or the setting of a trial; empty for the whole."""
     counter: str
     """Such as "instructions", "flash", "RAM", "stack", "verdict", or the name of a metric."""
     old: float | int | str | None
@@ -156,7 +156,7 @@ class Comparison(Document):
     schema_version: int = COMPARISON_SCHEMA_VERSION
     ferrule_version: str
     of: str
-    """The kind of both documents: "run", "inspection", "evaluation" or "sweep"."""
+    """The kind of both documents: "run", "inspection", "evaluation", "quantization", "search" or "sweep"."""
     old: SidePart
     new: SidePart
     limits: dict[str, str] = field(default_factory=dict)

@@ -40,7 +40,9 @@ class Limits:
     """By counter in lower case; "" for all values of the whole, metrics and runs without a limit of their own."""
 
     def of(self, scope: str, counter: str) -> Limit | None:
-        """Return the limit of a value; None if it may change at will."""
+        """Return the limit of a value; None if it may change at will, as what a front has beside the chosen one."""
+        if scope == "trial":
+            return None
         if scope == "layer":
             return self.by_counter.get(LAYER) if counter in {"instructions", "cycles"} else None
         general = None if counter in _PARTS else self.by_counter.get("")

@@ -119,12 +119,17 @@ class QuantizationDocument(Document):
 
     @override
     def measures(self) -> Iterator[Measure]:
+        for name, text in (("scheme", self.scheme), ("inputs and outputs", self.io), ("ranges", self.ranges)):
+            yield Measure(name, text)
+        yield Measure("kept", joined(*self.keep) or "none")
         yield Measure("constants", self.integer_bytes, unit="B")
         yield Measure("layers in float32", len(self.floats))
         if self.evaluation is not None:
             yield from self.evaluation.measures()
         for each in self.losses:
             yield Measure("SQNR", each.sqnr_db, "layer", each.name, each.type, unit="dB", better="higher")
+            yield Measure("own SQNR", each.own_db, "layer", each.name, each.type, unit="dB", better="higher")
+            yield Measure("stored as", each.dtype, "layer", each.name, each.type)
 
     @override
     def table_rows(self) -> Iterator[Row]:

@@ -144,10 +144,26 @@ class SearchDocument(Document):
 
     @override
     def measures(self) -> Iterator[Measure]:
+        yield Measure("verdict", "failed" if self.verdict is None else self.verdict.value)
+        better = BETTER.get(self.metric, "lower")
         for each in self.results:
             value, name = (each.metric, self.metric) if self.metric else (each.noise, "noise")
-            yield Measure(f"{name} {each.what}", value, "metric", better=BETTER.get(self.metric, "lower"))
-        yield from (Measure(name, value) for name, value in self.measured.items())
+            interval = None if each.low is None or each.high is None or not self.metric else (each.low, each.high)
+            yield Measure(f"{name} {each.what}", value, "metric", better=better, interval=interval)
+        for kind, limit in self.budget.items():
+            yield Measure(f"budget of {_COSTS[kind][0]}", limit, unit=_COSTS[kind][1], better="")
+        yield from (Measure(_COSTS[kind][0], value, unit=_COSTS[kind][1]) for kind, value in self.measured.items())
+        yield Measure("trials", len(self.trials), better="")
+        for block in self.blocks:
+            yield Measure("precision", block.chosen or None, "layer", joined(*block.layers))
+        for each in self.trials:
+            if each.front:
+                place = joined(each.model, each.text)
+                yield Measure(
+                    self.metric or "noise", each.metric if self.metric else each.noise, "trial", place, better=better
+                )
+                for kind, value in each.taken.items():
+                    yield Measure(_COSTS[kind][0], value, "trial", place, unit=_COSTS[kind][1])
 
     @override
     def table_rows(self) -> Iterator[Row]:
