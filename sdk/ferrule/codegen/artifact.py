@@ -60,7 +60,7 @@ class OperatorRecord:
     """Name of the device instance; the backend's id for a backend without devices."""
     macs: int
     constant_bytes: int
-    """Size of its weights and tables in flash."""
+    """Size of its weights and tables in flash; those that it shares count for the first layer that has them."""
     scratch_bytes: int
     cycles: int | None = None
     """Its backend's estimate of its time, in cycles of the core; None if the backend makes none."""

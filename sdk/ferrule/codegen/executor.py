@@ -48,10 +48,13 @@ from ferrule.dom import (
     designated,
     includes,
 )
+from ferrule.errors import some_of
 from ferrule.graph import TensorInfo
 from ferrule.memory import Region
 from ferrule.rendering import one_line
 
+_NAMED = 3
+"""The layers that the comment of a constant names."""
 _DOCS = {
     "input": "The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
     "where it may be overwritten after the last operator that reads it.",
@@ -144,12 +147,12 @@ class ExecutorBuilder(RunCode):
 
     def weights_module(self) -> Module:
         """Return the module of the constant arrays."""
+        readers: dict[Blob, list[str]] = {}
+        for item in self.lowered.layers:
+            for blob in item.op.blobs:
+                readers.setdefault(blob, []).append(f"'{one_line(item.layer.name)}'")
         blobs = [
-            *(
-                (blob, f"Of layer '{one_line(item.layer.name)}'.")
-                for item in self.lowered.layers
-                for blob in item.op.blobs
-            ),
+            *((blob, f"Of layer{'s' * (len(names) > 1)} {some_of(names, _NAMED)}.") for blob, names in readers.items()),
             *((blob, "") for blob in self._constant_outputs()),
             *((blob, "Of the state, after a reset.") for blob in self.initial_values()),
         ]

@@ -20,6 +20,7 @@ from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower, scratches
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.plan import Plan
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
+from ferrule.codegen.sharing import stored_bytes
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.dom import ArrayData, ArrayType, Module, Variable
@@ -100,7 +101,11 @@ def written(storage: StoragePlan) -> Artifact:
     for module in modules:
         files |= plan.writer.files(module, banner)
     files |= tvm_files(builder, banner)
-    operators = tuple(_record(storage, item, step) for item, step in zip(lowered.layers, schedule.steps, strict=True))
+    constants = stored_bytes({item.layer.name: item.op.blobs for item in lowered.layers})
+    operators = tuple(
+        _record(storage, item, step, constants[item.layer.name])
+        for item, step in zip(lowered.layers, schedule.steps, strict=True)
+    )
     identity = Identity(
         model=shortened(sha if plan.model is None else digest(plan.model)),
         plan=plan_digest(sha, operators, storage),
@@ -190,7 +195,7 @@ def schedule_devices(storage: StoragePlan) -> Schedule:
     )
 
 
-def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> OperatorRecord:
+def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep, constant_bytes: int) -> OperatorRecord:
     graph, layer = storage.lowered.graph, item.layer
     kernel = item.op.kernel
     if item.op.view_of is not None:
@@ -202,7 +207,7 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
         backend=item.backend,
         device=item.device,
         macs=macs(graph, layer),
-        constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
+        constant_bytes=constant_bytes,
         scratch_bytes=sum(each.size_bytes for each in scratches(item).values()),
         cycles=item.op.cycles,
         works=() if item.call is not None or kernel == VIEW else item.op.planned_works(graph, layer, kernel),

@@ -25,6 +25,7 @@ from ferrule.codegen.names import Names
 from ferrule.codegen.plan import CORE, REGION, STATE, Plan
 from ferrule.codegen.room import needed_bytes, worth
 from ferrule.codegen.schedule import Call
+from ferrule.codegen.sharing import with_shared_constants
 from ferrule.dom import (
     AddressOf,
     Evaluate,
@@ -180,6 +181,7 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
             arenas={} if is_apart else _arenas(use, plan),
         )
         contexts.append(context)
+    ops, calls = zip(*_lowered(contexts, plan, ordering, uses), strict=True) if contexts else ((), ())
     lowered = tuple(
         LoweredLayer(
             layer=context.layer,
@@ -190,7 +192,7 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
             use=uses.get(context.layer.name),
             call=call,
         )
-        for context, (op, call) in zip(contexts, _lowered(contexts, plan, ordering, uses), strict=True)
+        for context, op, call in zip(contexts, with_shared_constants(ops), calls, strict=True)
     )
     needed = {name for use in uses.values() for name in (use.name, *use.pool)}
     return LoweredGraph(
