@@ -156,13 +156,13 @@ class SearchDocument(Document):
         yield Measure("trials", len(self.trials), better="")
         for block in self.blocks:
             yield Measure("precision", block.chosen or None, "layer", joined(*block.layers))
-        for each in self.trials:
-            if each.front:
-                place = joined(each.model, each.text)
+        for trial in self.trials:
+            if trial.front:
+                place = joined(trial.model, trial.text)
                 yield Measure(
-                    self.metric or "noise", each.metric if self.metric else each.noise, "trial", place, better=better
+                    self.metric or "noise", trial.metric if self.metric else trial.noise, "trial", place, better=better
                 )
-                for kind, value in each.taken.items():
+                for kind, value in trial.taken.items():
                     yield Measure(_COSTS[kind][0], value, "trial", place, unit=_COSTS[kind][1])
 
     @override
