@@ -232,10 +232,22 @@ def test_buffers_of_another_size() -> None:
     refused(add_constant(bytes(16), buffer=7), ModelError, "tensor 'c'", "number 7")
 
 
+def behind(values: bytes, offset: int, size: int) -> bytes:
+    """Return a file whose constant is said to lie at an offset, with `values` at the offset 4096."""
+    model = add_constant(bytes(16))
+    model["Buffers"][1] = table("Buffer", Offset=offset, Size=size)
+    return write(model).ljust(4096, b"\0") + values
+
+
 def test_buffers_behind_the_flatbuffer() -> None:
-    model = relu()
-    model["Buffers"].append(table("Buffer", Offset=1000, Size=16))
-    refused(model, UnsupportedError, "buffer 1", "behind the flatbuffer")
+    values = np.array([1, -2, 0.1, np.inf], "<f4")
+    data = formats.load(behind(values.tobytes(), 4096, 16)).tensor("c").data
+    assert data is not None
+    assert data.tobytes() == values.tobytes()
+    assert not data.flags.writeable
+    for offset, size in ((4100, 16), (0, 16), (2**40, 16), (4096, 2**40)):
+        with pytest.raises(ModelError, match=rf"buffer 1 has {size} B at {offset} of the file, which has 4112 B"):
+            formats.load(behind(values.tobytes(), offset, size))
 
 
 def test_inputs_and_outputs_must_not_have_data() -> None:

@@ -108,6 +108,15 @@ def test_a_convolution_without_a_bias(tmp_path: Path, scheme: str) -> None:
     assert (done.losses[-1].sqnr_db or 0.0) > 30
 
 
+def test_more_weights_than_the_library_writes_into_a_flatbuffer(tmp_path: Path) -> None:
+    """From 256 KiB on, it writes them behind."""
+    network = ferrule.Network("wide")
+    network.add_input(ferrule.TensorInfo("x", (1, 600), FLOAT32))
+    network.set_outputs([network.add_fully_connected_layer("x", random(512, 600), random(512), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)))
+    assert types(done) == ["FULLY_CONNECTED int8"]
+
+
 def test_equal_weights_of_layers_with_channels_on_different_axes(tmp_path: Path) -> None:
     network, weights = ferrule.Network("equal"), random(72)
     network.add_input(ferrule.TensorInfo("x", (1, 8, 8, 8), FLOAT32))

@@ -9,8 +9,10 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ferrule._frozen import frozen
-from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.errors import ModelError, place
 from ferrule.formats.limits import printable
 from ferrule.formats.tflite.flatbuffer import read
 from ferrule.formats.tflite.schema import MODEL, SCHEMA_VERSION
@@ -83,7 +85,6 @@ def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
 
     Raises:
         ModelError: an offset or an index is out of range; the message names it.
-        UnsupportedError: the file stores data outside its flatbuffer.
     """
     model = read(data, MODEL)
     if model.version != SCHEMA_VERSION:
@@ -91,7 +92,7 @@ def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
     if not model.subgraphs:
         raise ModelError("the model has no subgraph, expected one")
     codes = [_code(code) for code in model.operator_codes]
-    buffers = tuple(_buffer(buffer, index) for index, buffer in enumerate(model.buffers))
+    buffers = tuple(_buffer(data, buffer, index) for index, buffer in enumerate(model.buffers))
     keys: dict[int, list[str]] = {}
     for each in model.signature_defs:
         keys.setdefault(each.subgraph_index, []).append(text_of(each.signature_key))
@@ -130,9 +131,18 @@ def _builtin_names() -> Mapping[int, str]:
     return {value: name for name, value in vars(module.BuiltinOperator).items() if isinstance(value, int)}
 
 
-def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401
+def _buffer(file: bytes, buffer: Any, index: int) -> Array | None:  # noqa: ANN401
+    """Return a buffer's bytes, which the schema lets lie behind the flatbuffer, as ai-edge-quantizer writes large ones.
+
+    An offset or a size of 1 marks a buffer whose place was not known yet.
+    """
     if buffer.offset > 1 or buffer.size > 1:
-        raise UnsupportedError(f"buffer {index} keeps its data behind the flatbuffer, expected it inside")
+        end = buffer.offset + buffer.size
+        if buffer.offset <= 1 or end > len(file):
+            raise ModelError(
+                f"buffer {index} has {buffer.size} B at {buffer.offset} of the file, which has {len(file)} B"
+            )
+        return np.frombuffer(file, np.uint8, buffer.size, buffer.offset) if buffer.size else None
     data: Array = buffer.data
     return data if data.size else None
 
