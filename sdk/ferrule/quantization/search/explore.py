@@ -4,10 +4,10 @@
 A space has settings of one or several networks, among which the search also chooses. First come the uniform settings of
 each, and those that differ from the first of them in one place. They show how sensitive the first objective, the loss,
 is to each place, and next come the settings that a greedy choice by sensitivity visits, so that its front is reached
-whatever follows; of more than the evaluations allow, some at equal distances. Then, in each round, linear models of the
-objectives (`surrogate`) are fitted to what was tried of each network; settings near its front and near the best of
-random weightings are collected, and those are tried next that are expected to improve most on the front of all
-networks. All is determined by the seed.
+whatever follows; of more than the evaluations allow, some that are spread over all of them. Then, in each round, linear
+models of the objectives (`surrogate`) are fitted to what was tried of each network; settings near its front and near
+the best of random weightings are collected, and those are tried next that are expected to improve most on the front of
+all networks. All is determined by the seed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def explore(
     visited = dict.fromkeys(
         each for model in range(len(places)) for each in _greedy(found, model, places[model], levels)
     )
-    attempt(_spread([each for each in visited if each not in tried], most - len(tried)))
+    attempt(_spread([each for each in visited if each not in tried]))
     while len(tried) < most:
         count = min(_BATCH, most - len(tried))
         with one_thread():
@@ -109,10 +109,14 @@ def _greedy(found: Found, model: int, places: int, levels: int) -> Iterator[Sett
                 yield (model, *current)
 
 
-def _spread(settings: Sequence[Setting], count: int) -> list[Setting]:
-    """Return so many of the settings at equal distances, or all if there are no more."""
-    count = min(count, len(settings))
-    return [settings[(2 * index + 1) * len(settings) // (2 * count)] for index in range(count)]
+def _spread(settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings in an order of which each beginning is spread over all of them.
+
+    A search that goes on with more evaluations has the same beginning. The order is that of the bits of their places,
+    read backwards (van der Corput's sequence).
+    """
+    bits = max(1, (len(settings) - 1).bit_length())
+    return [settings[place] for place in sorted(range(len(settings)), key=lambda place: f"{place:0{bits}b}"[::-1])]
 
 
 def _random(
