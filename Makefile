@@ -52,14 +52,15 @@ lint-python: $(VENV)/dev
 
 lint-c: $(VENV)/dev
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
-	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H \
-	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isrc_c/startup/include \
+	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H -UFERRULE_CORE_HEADER \
+	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isdk/ferrule/architectures/cortex_m/startup/include \
+	    -Isdk/ferrule/emulation/unicorn/src -Isdk/ferrule/architectures/cortex_m/engine \
 	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
 	    -Iplatforms/freertos/include -Isdk/ferrule/testing/fakes/freertos \
 	    -Iplatforms/threadx/include -Isdk/ferrule/testing/fakes/threadx \
 	    -Iplatforms/zephyr/include -Isdk/ferrule/testing/fakes/zephyr -DCONFIG_FERRULE_UART_RX_BYTES=64 \
 	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/freertos platforms/threadx \
-	    platforms/zephyr sdk/ferrule/emulation/unicorn/src sdk/ferrule/backends/ethos_u/native
+	    platforms/zephyr sdk/ferrule/emulation/unicorn/src sdk/ferrule/architectures sdk/ferrule/backends/ethos_u/native
 
 docs: $(VENV)/docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/docs-trees . build/docs

@@ -48,7 +48,7 @@ TESTS = {
     "sdk/ferrule/dom": ("tests/codegen",),
     "src_c/mlperf_tiny": ("tests/firmware/test_mlperf_tiny.py",),
     "src_c/runtime": ("tests/link", "tests/emulation", "tests/firmware"),
-    "src_c/startup": ("tests/firmware", "tests/emulation"),
+    "sdk/ferrule/architectures/cortex_m/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
     "sdk/ferrule/devices/rdl.py": ("tests/cli/test_registers.py",),
     "sdk/ferrule/devices": ("tests/devices", *(f"tests/emulation/test_device{part}.py" for part in ("", "_contracts"))),

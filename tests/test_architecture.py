@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "sdk" / "ferrule"
@@ -21,10 +23,15 @@ def order() -> list[list[str]]:
 RANK = {name: rank for rank, row in enumerate(order()) for name in row}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> set[str]:
     """Return the names below `ferrule` that a module imports, at any place in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -62,7 +69,7 @@ def test_only_a_network_in_a_notebook_goes_through_the_facade() -> None:
     found = [
         str(path.relative_to(PACKAGE))
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Import) and any(alias.name == "ferrule" for alias in node.names)
     ]
     assert found == ["network/network.py"]
@@ -71,6 +78,84 @@ def test_only_a_network_in_a_notebook_goes_through_the_facade() -> None:
 def test_codegen_knows_backends_through_their_firmware_face_only() -> None:
     allowed = {"ferrule.backends", "ferrule.backends.contribution", "ferrule.backends.firmware"}
     for path in (PACKAGE / "codegen").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ferrule.backends"):
                 assert node.module in allowed, f"{path.name} imports {node.module}"
+
+
+OWN = re.compile(
+    r"cortex|armv\d|thumb|\bnvic\b|systick|\bdwt\b|arm[-_]none[-_]eabi|xpsr|primask|\bbkpt\b|__arm|0xe000_?[0-9a-f]{4}"
+    r"|riscv32|\brv32|\bclint\b|\bplic\b|mcause|mtvec",
+    re.IGNORECASE,
+)
+"""What names an architecture: its cores, registers, instructions and compilers."""
+ASKS = {
+    "backends/cpu_acc": "kernels are written in instructions",
+    "backends/target.py": "the kernels' names of cores",
+    "boards/allowed.py": "names of compilers' flags",
+    "boards/description.py": "names of toolchains",
+    "cli": "texts",
+    "emulation/renode/cosimulation.py": "a defect of Renode's NVIC",
+    "firmware/platforms/cmsis.py": "CMSIS is Cortex-M's",
+    "firmware/platforms/cmsis_board.py": "CMSIS is Cortex-M's",
+    "firmware/platforms/cmsis_solution.py": "CMSIS is Cortex-M's",
+    "firmware/platforms/kernels.py": "the names of kernels' ports",
+    "firmware/platforms/tools.py": "the kernels whose ports are those for Cortex-M",
+    "firmware/platforms/zephyr_tools.py": "the compiler of Zephyr's boards",
+    "firmware/toolchain.py": "a text",
+    "link/protocol.py": "the names of counters in the protocol",
+    "running/claims.py": "the names of counters in the protocol",
+    "report/assembly.py": "the names of counters in the protocol",
+    "running/calibration/measurement.py": "a text",
+}
+"""Modules beside `architectures` that name one, with the reason; each must still do so."""
+
+
+def named(path: Path) -> list[str]:
+    """Return the names and texts in a module's code that belong to an architecture."""
+    tree = parsed(path)
+    documentation = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    words: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            words.append(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+            words.append(hex(node.value))
+        elif isinstance(node, ast.Name):
+            words.append(node.id)
+        elif isinstance(node, ast.Attribute):
+            words.append(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            words += [node.module or "", *(alias.name for alias in node.names)]
+    return [word for word in words if OWN.search(word)]
+
+
+def test_no_other_module_asks_which_architecture_it_is() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix(): words
+        for path in modules()
+        if path.relative_to(PACKAGE).parts[0] not in {"architectures", "acl"} and (words := named(path))
+    }
+    asking = {place: words for place, words in found.items() if not any(place.startswith(known) for known in ASKS)}
+    assert not asking
+    assert [known for known in ASKS if not any(place.startswith(known) for place in found)] == []
+
+
+def test_one_header_asks_which_architecture_the_c_is_compiled_for() -> None:
+    root = PACKAGE.parents[1]
+    asks = re.compile(r"^\s*#\s*(?:el)?if.*\b__(?:arm|ARM|thumb|riscv)", re.MULTILINE)
+    folders = ("include/ferrule", "src_c", "platforms")
+    found = {
+        path.relative_to(root).as_posix()
+        for folder in folders
+        for path in (root / folder).rglob("*.[ch]")
+        if asks.search(path.read_text(encoding="utf-8"))
+    }
+    kernels = {place for place in found if place.startswith("src_c/kernels/")}
+    assert found - kernels == {
+        "include/ferrule/core.h",
+        "include/ferrule/core/cortex_m.h",
+        "platforms/freertos/src/freertos_ports.h",  # the names of the kernel's ports
+    }

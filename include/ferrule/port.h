@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ferrule/core.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -69,11 +71,7 @@ static inline uint32_t ferrule_bus_address(const volatile void *pointer)
  * Any context. */
 static inline void ferrule_port_barrier(void)
 {
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    __asm__ volatile("dsb" : : : "memory");
-#else
-    __asm__ volatile("" : : : "memory");
-#endif
+    ferrule_core_barrier();
 }
 
 /** @brief Return the lowest address of the stack. */
@@ -99,48 +97,26 @@ static inline uintptr_t ferrule_port_stack_top(void)
 /** @brief Return the stack pointer, or an address at most one frame above it. */
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
-#if defined(__arm__)
-    uintptr_t pointer;
-    __asm__ volatile("mov %0, sp" : "=r"(pointer));
-    return pointer;
-#else
-    return (uintptr_t)__builtin_frame_address(0);
-#endif
+    return ferrule_core_stack_pointer();
 }
 
 /** @brief Return whether this is an exception or interrupt handler. Any context. */
 static inline bool ferrule_port_in_interrupt(void)
 {
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    uint32_t number;
-    __asm__ volatile("mrs %0, ipsr" : "=r"(number));
-    return number != 0;
-#else
-    return false; /* a process has no interrupts */
-#endif
+    return ferrule_core_in_interrupt();
 }
 
 /** @brief Disable interrupts for a few instructions, and return the argument for
  * ferrule_port_critical_exit(). May be nested. Any context. */
 static inline uint32_t ferrule_port_critical_enter(void)
 {
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    uint32_t masked;
-    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked) : : "memory");
-    return masked;
-#else
-    return 0;
-#endif
+    return ferrule_core_mask();
 }
 
 /** @brief Restore the interrupt state from before ferrule_port_critical_enter(). */
 static inline void ferrule_port_critical_exit(uint32_t masked)
 {
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
-#else
-    (void)masked;
-#endif
+    ferrule_core_unmask(masked);
 }
 
 /** @brief Return an address that identifies the running thread or task, never NULL. This port has a
@@ -173,11 +149,7 @@ uint32_t ferrule_port_cycles(void);
  * none can come between the caller's last look and the sleep. */
 static inline void ferrule_port_sleep(uint32_t masked)
 {
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    __asm__ volatile("dsb\n\twfi\n\tmsr primask, %0\n\tisb" : : "r"(masked) : "memory");
-#else
-    ferrule_port_critical_exit(masked);
-#endif
+    ferrule_core_sleep(masked);
 }
 #elif defined(FERRULE_PORT_THREAD)
 #define FERRULE_PORT_HAS_CYCLES
@@ -194,36 +166,30 @@ uint32_t ferrule_port_cycles(void);
 
 #ifndef FERRULE_PORT_HAS_CACHE
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef FERRULE_CACHE_LINE
+#include "ferrule/core.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* FERRULE_CACHE_LINE is the number of bytes in a line of the data cache, a power of two. Only
- * firmware for a core with such a cache defines it; without it, the functions do nothing. The
- * registers are those of Armv7-M (ARM, B3.2.2) and Armv8-M (ARM, D1.2). */
+ * firmware for a core with such a cache defines it; without it, the functions do nothing. */
 #ifdef FERRULE_CACHE_LINE
-#define FERRULE_CACHE_DCCMVAC  0xE000EF68u /* cleans the line of an address */
-#define FERRULE_CACHE_DCCIMVAC 0xE000EF70u /* cleans it, and drops it */
-
-static inline void ferrule_cache_maintain(uintptr_t action, uintptr_t start, size_t bytes)
+static inline void ferrule_cache_maintain(uintptr_t start, size_t bytes, bool removes)
 {
-    const uintptr_t end = start + bytes;
-
     if (bytes == 0u) {
         return;
     }
     ferrule_port_barrier();
-    for (uintptr_t line = start & ~(uintptr_t)(FERRULE_CACHE_LINE - 1u); line < end;
-         line += FERRULE_CACHE_LINE) {
-        ferrule_mmio_write32(action, (uint32_t)line);
-    }
+    ferrule_core_cache_maintain(start, bytes, removes);
     ferrule_port_barrier();
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    __asm__ volatile("isb" : : : "memory");
-#endif
+    ferrule_core_synchronise();
 }
 #endif
 
@@ -232,7 +198,7 @@ static inline void ferrule_cache_maintain(uintptr_t action, uintptr_t start, siz
 static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
 {
 #ifdef FERRULE_CACHE_LINE
-    ferrule_cache_maintain(FERRULE_CACHE_DCCMVAC, (uintptr_t)start, bytes);
+    ferrule_cache_maintain((uintptr_t)start, bytes, false);
 #else
     (void)start;
     (void)bytes;
@@ -247,7 +213,7 @@ static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
 static inline void ferrule_cache_invalidate(const volatile void *start, size_t bytes)
 {
 #ifdef FERRULE_CACHE_LINE
-    ferrule_cache_maintain(FERRULE_CACHE_DCCIMVAC, (uintptr_t)start, bytes);
+    ferrule_cache_maintain((uintptr_t)start, bytes, true);
 #else
     (void)start;
     (void)bytes;

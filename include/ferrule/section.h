@@ -4,8 +4,10 @@
 #ifndef FERRULE_SECTION_H
 #define FERRULE_SECTION_H
 
+#include "ferrule/core.h"
+
 #ifndef FERRULE_WEIGHTS
-#if defined(__ELF__) && defined(__arm__)
+#ifdef FERRULE_CORE_HAS_SECTIONS
 /** Prefix of a const array: places network constants in the board's memory for weights. */
 #define FERRULE_WEIGHTS __attribute__((section(".ferrule_weights")))
 #else
@@ -14,7 +16,7 @@
 #endif
 
 #ifndef FERRULE_WORKSPACE
-#if defined(__ELF__) && defined(__arm__)
+#ifdef FERRULE_CORE_HAS_SECTIONS
 /** Prefix of an uninitialised array: places it in the memory for workspaces, which Ferrule's linker
  * scripts leave uncleared at reset. Another linker script places it with .bss: it takes no flash.
  */
@@ -25,7 +27,7 @@
 #endif
 
 #ifndef FERRULE_IN_MEMORY
-#if defined(__ELF__) && defined(__arm__)
+#ifdef FERRULE_CORE_HAS_SECTIONS
 /** Prefix of an uninitialised array: places it in the board's memory of that name, as a part of the
  * workspace that the memory of the other workspaces cannot hold. */
 #define FERRULE_IN_MEMORY(name) __attribute__((section(".bss.ferrule_in." #name)))
@@ -35,7 +37,7 @@
 #endif
 
 #ifndef FERRULE_IDENTITY
-#if defined(__ELF__) && defined(__arm__)
+#ifdef FERRULE_CORE_HAS_SECTIONS
 /** Prefix of the const struct ferrule_identity: places it beside the constants. */
 #define FERRULE_IDENTITY __attribute__((section(".ferrule_identity"), used))
 #else

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ferrule/core.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -53,40 +55,11 @@ static inline bool ferrule_tick_polls(uint32_t us, uint32_t phase_us, uint32_t r
     return phase_us != FERRULE_TICK_NO_PHASE && (uint64_t)us * rate_hz < 1000000u;
 }
 
-/** SysTick as a kernel's tick. */
-struct ferrule_tick_systick {
-    uint32_t period; /* cycles of a tick; 0 if another timer ticks */
-    uint32_t passed; /* cycles since the last tick; exceed a period while the next one is pending */
-};
-
-/** @brief Read SysTick (Armv7-M ARM, B3.3). Called with the tick masked. */
-static inline struct ferrule_tick_systick ferrule_tick_systick(void)
+/** @brief Return the phase in microseconds of a kernel whose tick is the core's own timer. Called
+ * with the tick masked. */
+static inline uint32_t ferrule_tick_core_us(uint32_t rate_hz)
 {
-    struct ferrule_tick_systick found = {0, 0};
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-    const volatile uint32_t *const syst = (const volatile uint32_t *)0xE000E010u; /* CSR RVR CVR */
-    const volatile uint32_t *const icsr = (const volatile uint32_t *)0xE000ED04u;
-    const uint32_t period = (syst[1] & 0xFFFFFFu) + 1u;
-    uint32_t left = syst[2] & 0xFFFFFFu;
-
-    if ((syst[0] & 1u) == 0u) {
-        return found;
-    }
-    if ((*icsr & (1u << 26)) != 0u) { /* PENDSTSET */
-        left = syst[2] & 0xFFFFFFu;
-        found.passed = period;
-    }
-    found.passed += left == 0u ? 0u : period - left; /* at 0, the next period has begun */
-    found.period = period;
-#endif
-    return found;
-}
-
-/** @brief Return the phase in microseconds of a kernel whose tick is SysTick. Called with the tick
- * masked. */
-static inline uint32_t ferrule_tick_systick_us(uint32_t rate_hz)
-{
-    const struct ferrule_tick_systick tick = ferrule_tick_systick();
+    const struct ferrule_core_tick tick = ferrule_core_read_tick();
 
     if (tick.period == 0u) {
         return FERRULE_TICK_NO_PHASE;

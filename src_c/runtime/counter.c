@@ -2,49 +2,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ferrule/core.h"
 #include "ferrule/counter.h"
 #include "ferrule/port.h"
 
-/* Armv7-M Architecture Reference Manual (DDI 0403E), B3.3 SysTick, C1.6.5 DEMCR, C1.8 DWT. */
-#define SYST_CSR  0xE000E010u
-#define SYST_RVR  0xE000E014u
-#define SYST_CVR  0xE000E018u
-#define DEMCR     0xE000EDFCu
-#define DWT_CTRL  0xE0001000u
-#define DWT_CYCNT 0xE0001004u
-#define DWT_LAR   0xE0001FB0u
-
-#define CSR_ENABLE_CORE_CLOCK 0x5u /* ENABLE, CLKSOURCE; no interrupt */
-#define CSR_COUNTFLAG         (1u << 16)
-#define SYSTICK_PERIOD        (1u << 24)
-#define SYSTICK_MASK          (SYSTICK_PERIOD - 1u)
-#define DEMCR_TRCENA          (1u << 24)
-#define CTRL_CYCCNTENA        1u
-#define LAR_UNLOCK            0xC5ACCE55u /* Cortex-M7 locks the DWT at reset; others ignore this */
-
-/* Cores and emulators without a cycle counter read CYCCNT as a constant, so the counter is accepted
+/* Cores and emulators without a cycle counter read it as a constant, so the counter is accepted
  * only if it changes. */
-static bool dwt_counts(void)
+static bool cycles_count(void)
 {
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-    return false; /* Armv6-M has no cycle counter, and only a debugger may access its DWT */
-#else
-    ferrule_mmio_write32(DEMCR, ferrule_mmio_read32(DEMCR) | DEMCR_TRCENA);
-    ferrule_mmio_write32(DWT_LAR, LAR_UNLOCK);
-    ferrule_mmio_write32(DWT_CTRL, ferrule_mmio_read32(DWT_CTRL) | CTRL_CYCCNTENA);
-    const uint32_t first = ferrule_mmio_read32(DWT_CYCNT);
+    if (!ferrule_core_cycles_start()) {
+        return false;
+    }
+    const uint32_t first = ferrule_core_cycles();
     for (uint32_t attempt = 0; attempt < 16u; attempt++) {
-        if (ferrule_mmio_read32(DWT_CYCNT) != first) {
+        if (ferrule_core_cycles() != first) {
             return true;
         }
     }
     return false;
-#endif
 }
 
 #ifdef FERRULE_PORT_HAS_CYCLES
-/* The port's clock owns SysTick. */
-static bool systick_counts(void)
+/* The port's clock owns the core's timer. */
+static bool ticks_count(void)
 {
     const uint32_t first = ferrule_port_cycles();
     for (uint32_t attempt = 0; attempt < 4096u; attempt++) {
@@ -55,15 +35,13 @@ static bool systick_counts(void)
     return false;
 }
 #else
-/* Emulators may run SysTick in steps of tens of instructions: try long enough. */
-static bool systick_counts(void)
+/* Emulators may run the timer in steps of tens of instructions: try long enough. */
+static bool ticks_count(void)
 {
-    ferrule_mmio_write32(SYST_RVR, SYSTICK_MASK);
-    ferrule_mmio_write32(SYST_CVR, 0u);
-    ferrule_mmio_write32(SYST_CSR, CSR_ENABLE_CORE_CLOCK);
-    const uint32_t first = ferrule_mmio_read32(SYST_CVR);
+    ferrule_core_ticks_start();
+    const uint32_t first = ferrule_core_ticks();
     for (uint32_t attempt = 0; attempt < 4096u; attempt++) {
-        if (ferrule_mmio_read32(SYST_CVR) != first) {
+        if (ferrule_core_ticks() != first) {
             return true;
         }
     }
@@ -73,9 +51,9 @@ static bool systick_counts(void)
 
 void ferrule_counter_start(struct ferrule_counter *counter)
 {
-    if (dwt_counts()) {
+    if (cycles_count()) {
         counter->source = FERRULE_COUNTER_DWT;
-    } else if (systick_counts()) {
+    } else if (ticks_count()) {
         counter->source = FERRULE_COUNTER_SYSTICK;
     } else {
         counter->source = FERRULE_COUNTER_NONE;
@@ -90,7 +68,7 @@ void ferrule_counter_reset(struct ferrule_counter *counter)
 }
 
 #ifdef FERRULE_PORT_HAS_CYCLES
-static uint32_t systick_step(struct ferrule_counter *counter)
+static uint32_t ticks_step(struct ferrule_counter *counter)
 {
     const uint32_t now = ferrule_port_cycles();
     const uint32_t step = now - counter->last;
@@ -98,27 +76,20 @@ static uint32_t systick_step(struct ferrule_counter *counter)
     return step;
 }
 #else
-static uint32_t systick_step(struct ferrule_counter *counter)
+static uint32_t ticks_step(struct ferrule_counter *counter)
 {
-    const uint32_t flags = ferrule_mmio_read32(SYST_CSR); /* reading clears COUNTFLAG */
-    const uint32_t now = ferrule_mmio_read32(SYST_CVR);
-    uint32_t step = (counter->last - now) & SYSTICK_MASK;
-    if ((flags & CSR_COUNTFLAG) != 0u && now <= counter->last) {
-        step += SYSTICK_PERIOD; /* it has wrapped at 0 and counted down to `last` again */
-    }
-    counter->last = now;
-    return step;
+    return ferrule_core_ticks_step(&counter->last);
 }
 #endif
 
 uint64_t ferrule_counter_read(struct ferrule_counter *counter)
 {
     if (counter->source == FERRULE_COUNTER_DWT) {
-        const uint32_t now = ferrule_mmio_read32(DWT_CYCNT);
+        const uint32_t now = ferrule_core_cycles();
         counter->elapsed += now - counter->last;
         counter->last = now;
     } else if (counter->source == FERRULE_COUNTER_SYSTICK) {
-        counter->elapsed += systick_step(counter);
+        counter->elapsed += ticks_step(counter);
     } else {
         /* nothing counts */
     }

@@ -3,9 +3,10 @@
 
 #include <stdbool.h>
 
+#include "ferrule/core.h"
 #include "ferrule/frame.h"
 
-#if defined(__ELF__) && defined(__arm__)
+#ifdef FERRULE_CORE_HAS_SECTIONS
 #define RECORD_SECTION __attribute__((section(".rodata.ferrule_self_test"), used))
 #else
 #define RECORD_SECTION

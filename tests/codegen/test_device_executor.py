@@ -18,6 +18,7 @@ from needs import require_module, require_program
 from small_networks import int8_input
 
 from ferrule import Network
+from ferrule.architectures import CORTEX_M
 from ferrule.backends import BackendId, Device
 from ferrule.backends.device import default_device
 from ferrule.backends.firmware import (
@@ -156,7 +157,14 @@ def test_no_warning_from_gcc(tmp_path: Path, host_cc: tuple[str, ...], devices: 
 def test_no_warning_from_clang(tmp_path: Path, target: str) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     machine = (
-        () if target == "native" else ("-target", target, "-mcpu=cortex_m4", f"-I{root() / 'src_c/startup/include'}")
+        ()
+        if target == "native"
+        else (
+            "-target",
+            target,
+            "-mcpu=cortex_m4",
+            *(f"-I{path}" for path in CORTEX_M.startup.include_paths),
+        )
     )
     compile_c(artifact(), tmp_path, str(ziglang_program()), "cc", *machine)
 

@@ -206,14 +206,16 @@ def test_pages_list_the_crossings_and_copies_with_their_reason(tmp_path: Path) -
         assert f"| high | wide0 | the core | 175 | 32 | copied | {why} |" in page
 
 
+CORE = """
+#include <stdio.h>
+#define FERRULE_CORE_READ(address) 0u
+#define FERRULE_CORE_WRITE(address, value) printf("%lx %lx\\n", (unsigned long)(address), (unsigned long)(value))
+#include "ferrule/core/cortex_m.h"
+"""
 PORT = """
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
-{
-    printf("%lx %lx\\n", (unsigned long)address, (unsigned long)value);
-}
 static inline void ferrule_port_barrier(void)
 {
     puts("dsb");
@@ -240,8 +242,18 @@ WRITES = [
 @pytest.mark.parametrize(("macro", "writes"), [("-DFERRULE_CACHE_LINE=32u", WRITES), ("-DNONE", [])])
 def test_the_defaults_of_the_port(host_cc: tuple[str, ...], tmp_path: Path, macro: str, writes: list[str]) -> None:
     (tmp_path / "own_port.h").write_text(PORT)
+    (tmp_path / "own_core.h").write_text(CORE)
     (tmp_path / "main.c").write_text(PROGRAM)
-    flags = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", '-DFERRULE_PORT_H="own_port.h"', macro)
+    flags = (
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Werror",
+        '-DFERRULE_PORT_H="own_port.h"',
+        macro,
+        '-DFERRULE_CORE_HEADER="own_core.h"',
+    )
     includes = (f"-I{tmp_path}", f"-I{root() / 'include'}")
     program = tmp_path / "program"
     subprocess.run([*host_cc, *flags, *includes, str(tmp_path / "main.c"), "-o", str(program)], check=True)

@@ -11,6 +11,7 @@ import pytest
 from guest import build_guest
 from needs import require_module
 
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.emulation import Engine, Machine, engine
 from ferrule.emulation.unicorn import library
@@ -46,7 +47,7 @@ def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> 
         board = load_board(name)
         lines = (interrupt_line(board.link_uart, output, board) for output in ("TxInterrupt", "RxInterrupt"))
         transmit, receive = lines
-        flags = [f"-DTX_LINE={transmit}", f"-DRX_LINE={receive}", f"-I{FOLDER.parents[2] / 'src_c' / 'startup'}"]
+        flags = [f"-DTX_LINE={transmit}", f"-DRX_LINE={receive}", f"-I{CORTEX_M.startup.folder}"]
         if board.cpu.fpu:
             flags.append("-mfloat-abi=softfp")
         key = (program, name, *more)
@@ -63,10 +64,12 @@ def build_hooks(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFacto
     """A function that compiles a program of the folder `hooks` with the C hooks."""
 
     def function(name: str, *more: str) -> Path:
-        folder = library.SOURCE_FOLDER
+        own = CORTEX_M.model.hooks
+        folders = {library.SOURCE_FOLDER: library.SOURCES, own.folder: own.sources}
         program = tmp_path_factory.mktemp(name) / name
-        flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{folder}"]
-        sources = [HOOKS / f"{name}.c", *(folder / f"{each}.c" for each in library.SOURCES)]
+        flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+        flags += [f"-I{folder}" for folder in folders]
+        sources = [HOOKS / f"{name}.c", *(folder / f"{each}.c" for folder, names in folders.items() for each in names)]
         subprocess.run([*host_cc, *flags, *more, *map(str, sources), "-o", str(program)], check=True, timeout=120)
         return program
 

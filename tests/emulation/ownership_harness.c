@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core.h"
 #include "ownership.h"
-#include "system_control.h"
 
 enum {
     PADDING = 8, /* as in ferrule/emulation/unicorn/ownership.py */
@@ -31,11 +31,17 @@ enum {
 
 static const uint32_t addresses[REGIONS] = {0x20000000u, 0x20000400u};
 static struct ferrule_guest guest;
-static struct ferrule_core core;
+static bool caches;
 static struct ferrule_ownership ownership;
 static uint32_t registers[FERRULE_REGISTERS];
 static uint32_t state;
 static uint64_t violations[16];
+
+bool ferrule_core_caches(const struct ferrule_core *core)
+{
+    (void)core;
+    return caches;
+}
 
 static uint32_t dice(uint32_t sides)
 {
@@ -159,8 +165,6 @@ static void prepare(bool has_devices)
     for (uint32_t i = 0; i < REGIONS; ++i) {
         watch(i);
     }
-    guest.core = &core;
-    core.guest = &guest;
     ferrule_ownership_start(&ownership, &guest);
 }
 
@@ -234,13 +238,10 @@ static void transfer(void)
 
 static void maintain(void)
 {
-    static const uint32_t offsets[] = {FERRULE_SCS_DCIMVAC, FERRULE_SCS_DCISW, FERRULE_SCS_DCCMVAU,
-                                       FERRULE_SCS_DCCMVAC, FERRULE_SCS_DCCSW, FERRULE_SCS_DCCIMVAC,
-                                       FERRULE_SCS_DCCISW};
     const uint32_t value = addresses[0] - 64u + dice(REGIONS * REGION_BYTES + 128u);
 
-    core.words[FERRULE_SCS_CCR / 4] = dice(8) != 0 ? 1u << 16 : 0;
-    ferrule_ownership_maintain(&ownership, offsets[dice(7)], value);
+    caches = dice(8) != 0;
+    ferrule_ownership_maintain(&ownership, dice(2 * FERRULE_CACHE_ALL), value);
     (void)ferrule_ownership_models_cache(&ownership);
     (void)ferrule_ownership_notes(NULL, value, 1, 0);
 }

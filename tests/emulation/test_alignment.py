@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from needs import require_module
 
+from ferrule.architectures import CORTEX_M
 from ferrule.emulation import Engine, EngineError, Machine
 from ferrule.emulation.unicorn.library import load_hooks
 
@@ -43,7 +44,7 @@ IS_CHECKED = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     """The loaded library of hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
-    library = load_hooks()
+    library = load_hooks(CORTEX_M.model)
     library.ferrule_site_of.restype = Site
     library.ferrule_alignment_decode.restype = ctypes.c_uint32
     library.ferrule_alignment_decode.argtypes = (

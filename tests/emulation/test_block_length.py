@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import require_module
 
+from ferrule.architectures import CORTEX_M
 from ferrule.emulation.unicorn.layout import GuestState, Window
 from ferrule.emulation.unicorn.library import load_hooks
 
@@ -32,7 +33,7 @@ instructions = st.lists(narrow | wide, min_size=1, max_size=60)
 def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     """The loaded library of hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
-    library = load_hooks()
+    library = load_hooks(CORTEX_M.model)
     library.ferrule_guest_count.restype = ctypes.c_uint32
     library.ferrule_guest_count.argtypes = (ctypes.POINTER(GuestState), ctypes.c_uint32, ctypes.c_uint32)
     return library

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ferrule.architectures import CORTEX_M
 from ferrule.devices import DeviceFaultError
 from ferrule.emulation.gdb.packets import Event, Packet
 from ferrule.emulation.unicorn.debugger import FAULTED, INTERRUPTED, TERMINATED, TRAPPED, Debugger
@@ -22,7 +23,7 @@ class Processor:
     def __init__(self, stops: Iterable[Stop | Exception]) -> None:
         self._stops = iter(stops)
         self.breakpoints: tuple[int, ...] = ()
-        self.guest = SimpleNamespace(register=lambda _name: 0)
+        self.guest = SimpleNamespace(register=lambda _name: 0, registers_of=CORTEX_M.registers)
 
     def run(self, _instructions: int) -> Stop:
         return self._next()

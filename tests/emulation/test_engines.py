@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.architectures import CORTEX_M
+from ferrule.architectures.cortex_m.fault_record import FIELDS, fault_record
+from ferrule.architectures.state import FAULT_MAGIC
 from ferrule.boards import board_names, load_board
 from ferrule.emulation import CrashReport, EngineError, Machine, engine, engine_names, fitting_engine
-from ferrule.emulation.crash import called_from, disassemble
-from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
+from ferrule.emulation.crash import called_from
 from ferrule.emulation.unicorn import engine as unicorn_engine
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Segment, Symbol, read_image
@@ -19,6 +21,7 @@ from ferrule.firmware import Image, Segment, Symbol, read_image
 IMAGE = Image(
     segments=(Segment(address=0x100, data=bytes(range(64))),),
     path=Path("firmware.elf"),
+    architecture=CORTEX_M,
     entry=0x100,
     sections=(),
     symbols=(
@@ -106,7 +109,7 @@ def test_return_address_belongs_to_the_caller() -> None:
 
 def record(**fields: int) -> list[int]:
     """Return the words of a fault record."""
-    return [({"magic": MAGIC, "exception": 3} | fields).get(name, 0) for name in FIELDS]
+    return [({"magic": FAULT_MAGIC, "exception": 3} | fields).get(name, 0) for name in FIELDS]
 
 
 def test_fault_record() -> None:
@@ -134,5 +137,5 @@ def test_unhandled_exception(number: int, name: str) -> None:
 
 
 def test_disassembly_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferrule.emulation.crash.find_spec", lambda _name: None)
-    assert disassemble(b"\x00\xbf", 0) is None
+    monkeypatch.setattr("ferrule.architectures.cortex_m.architecture.find_spec", lambda _name: None)
+    assert CORTEX_M.disassemble(b"\x00\xbf", 0) is None

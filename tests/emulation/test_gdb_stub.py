@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.architectures import CORTEX_M
 from ferrule.emulation.gdb import GdbStub, Resume
 from ferrule.emulation.gdb.packets import LARGEST, Event, Packet, PacketReader, frame
-from ferrule.emulation.gdb.stub import DESCRIPTION, REGISTERS
+
+NAMES = CORTEX_M.registers
 
 
 class Core:
     """A core with 256 bytes of memory at 0x100 and numbered registers."""
 
     def __init__(self) -> None:
-        self.registers = {name: index for index, name in enumerate(REGISTERS)}
+        self.registers = {name: index for index, name in enumerate(NAMES.all)}
         self.memory = bytearray(256)
 
     def register(self, name: str) -> int:
@@ -46,7 +48,7 @@ def core() -> Core:
 @pytest.fixture
 def stub(core: Core) -> GdbStub:
     """A stub for the core."""
-    return GdbStub(core)
+    return GdbStub(core, NAMES)
 
 
 def test_packets_are_framed() -> None:
@@ -77,19 +79,19 @@ def test_any_bytes_can_be_fed(data: bytes) -> None:
 
 @given(st.binary(max_size=60))
 def test_any_request_gets_an_answer(payload: bytes) -> None:
-    assert isinstance(GdbStub(Core()).answer(payload), (bytes, Resume))
+    assert isinstance(GdbStub(Core(), NAMES).answer(payload), (bytes, Resume))
 
 
 @given(st.sampled_from("gGpPmMcsZzHTDkqQv?"), st.text("0123456789abcdef,:;=-", max_size=30))
 def test_likely_requests_get_an_answer(kind: str, rest: str) -> None:
-    assert isinstance(GdbStub(Core()).answer((kind + rest).encode()), (bytes, Resume))
+    assert isinstance(GdbStub(Core(), NAMES).answer((kind + rest).encode()), (bytes, Resume))
 
 
 def test_registers(core: Core, stub: GdbStub) -> None:
     everything = stub.answer(b"g")
     assert isinstance(everything, bytes)
     assert everything[8:16] == b"01000000"
-    assert len(everything) == 8 * len(REGISTERS)
+    assert len(everything) == 8 * len(NAMES.all)
     assert stub.answer(b"pf") == b"0f000000"
     assert stub.answer(b"Pf=78563412") == b"OK"
     assert core.registers["pc"] == 0x1234_5678
@@ -129,7 +131,7 @@ def test_the_description_comes_in_pieces(stub: GdbStub) -> None:
         text, offset = text + piece[1:], offset + 100
         if piece[:1] == b"l":
             break
-    assert text == DESCRIPTION
+    assert text == NAMES.description
     assert b"m-profile" in text
 
 

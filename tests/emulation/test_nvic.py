@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from needs import require_module
 
+from ferrule.architectures import CORTEX_M
 from ferrule.emulation.unicorn.library import load_hooks
 
 pytestmark = pytest.mark.cc
@@ -72,7 +73,7 @@ steps = st.lists(
 def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     """The loaded library of hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
-    return load_hooks()
+    return load_hooks(CORTEX_M.model)
 
 
 def apply(hooks: ctypes.CDLL, nvic: Nvic, model: Model, step: tuple[str, int, int]) -> None:

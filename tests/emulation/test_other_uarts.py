@@ -10,6 +10,7 @@ from gate import every
 from guest import receive
 from needs import require_module, require_program
 
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.emulation import EngineError, Machine, engine
 from ferrule.firmware import SourceSet, execute, plan_build, toolchain
@@ -55,7 +56,11 @@ def machine(name: str, folder: Path, **more: str) -> Machine:
         **more,
     }
     adapter = root() / "platforms" / "bare_metal"
-    sources = [FIRMWARE / "uart_echo.c", *driver.contribution.source_paths, adapter / "src" / "interrupt.c"]
+    sources = [
+        FIRMWARE / "uart_echo.c",
+        *driver.contribution.source_paths,
+        *CORTEX_M.bare_metal.part("interrupt").source_paths,
+    ]
     plan = plan_build(
         SourceSet(sources=sources, include_dirs=[adapter / "include"], defines=defines),
         board,

@@ -21,6 +21,7 @@ from small_networks import int8_input
 
 import ferrule
 from ferrule._typing import override
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.devices import Range, Register, RegisterModel, RegisterTable
 from ferrule.emulation import (
@@ -37,7 +38,7 @@ from ferrule.emulation import (
     ownership_plan,
 )
 from ferrule.emulation.ownership import Violated, ownership_error
-from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
+from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.ownership import FIRST_BUFFER, Ownership
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Job, emit, read_image
@@ -56,6 +57,7 @@ MISTAKES = re.search(r"enum mistake \{(.*?)\}", SOURCE.read_text(), re.DOTALL)
 assert MISTAKES is not None
 NUMBERS = {name.strip(): number for number, name in enumerate(MISTAKES[1].split(",")) if name.strip()}
 
+PAGE_BYTES = CORTEX_M.model.unicorn.page_bytes
 FOUND = {
     "INPUT_AT_WRONG_OFFSET": (Violation.READS_NOTHING, "first", None, "a"),
     "OUTPUT_AT_WRONG_OFFSET": (Violation.WRITES_OUTSIDE, "first", None, "b"),

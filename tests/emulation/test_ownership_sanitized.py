@@ -10,6 +10,7 @@ import pytest
 from children import ran
 from needs import require_program, require_sanitizers
 
+from ferrule.architectures import CORTEX_M
 from ferrule.emulation import Violation
 from ferrule.emulation.unicorn.library import SOURCE_FOLDER
 
@@ -26,7 +27,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_sanitizers("address", "undefined")
     program = tmp_path_factory.mktemp("ownership") / "harness"
     sources = (str(SOURCE_FOLDER / "ownership.c"), str(SOURCE_FOLDER / "owned_layers.c"), str(HARNESS))
-    flags = ("-std=c11", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{SOURCE_FOLDER}")
+    flags = ("-std=c11", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{SOURCE_FOLDER}", f"-I{CORTEX_M.model.hooks.folder}")
     subprocess.run((gcc, *flags, *sources, "-o", str(program)), check=True)
     return program
 

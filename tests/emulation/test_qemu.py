@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from needs import lacking
 
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import QemuMachine
 from ferrule.emulation import EngineError, Machine, engine
-from ferrule.emulation.qemu import engine as qemu_engine
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
 from ferrule.link import LinkError
@@ -161,7 +161,7 @@ def test_missing_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build:
     missing = engine("qemu").missing()
     assert missing is not None
     assert "apt-get install qemu-system-arm" in (missing.hint or "")
-    with pytest.raises(MissingToolError, match=qemu_engine.PROGRAM):
+    with pytest.raises(MissingToolError, match=CORTEX_M.qemu.program):
         engine("qemu").start(machine)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from system_control import write_register
 from timed_code import CODE, START, assemble, board_of
 
 from ferrule.emulation.unicorn.attachment import Attachment
@@ -193,7 +194,7 @@ def test_what_depends_on_the_time_of_single_blocks_is_not_repeated(image: Image,
 
 def test_an_exception_makes_a_repeated_run_an_estimate(image: Image) -> None:
     found = runs(image, "walk", CACHED, *(16,) * 2)
-    timer = found.processor.timer(lambda: found.processor.write_register(ICSR, 4, PENDSVSET))
+    timer = found.processor.timer(lambda: write_register(found.processor, ICSR, 4, PENDSVSET))
     timer.set(found.processor.now + 60)
     found.run(16)
     assert found.origins[-1] is ESTIMATED

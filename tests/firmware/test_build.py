@@ -14,7 +14,7 @@ from children import ran
 from covering import covering
 from needs import require_program
 
-from ferrule.backends.contribution import STARTUP
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import board_names, load_board
 from ferrule.budget import limits
 from ferrule.errors import FerruleError
@@ -36,6 +36,8 @@ from ferrule.scratch import locked
 pytestmark = pytest.mark.cc
 
 SIZES = {"TEST_WEIGHTS": 1000, "TEST_WORKSPACE": 2000, "TEST_BSS": 3000, "TEST_DATA": 400}
+
+STARTUP = CORTEX_M.startup.source_paths
 
 
 def plan_large(
@@ -75,7 +77,7 @@ def test_every_board_builds_without_a_word(
     steps: list[tuple[int, int, str]] = []
     elf = execute(plan, progress=lambda *step: steps.append(step))
 
-    total = 2 + len(STARTUP.sources)
+    total = 2 + len(STARTUP)
     assert [(done, of) for done, of, _ in steps] == [(done, total) for done in range(1, total + 1)]
     assert steps[-1][2] == "firmware.elf"
     for argv in (*(step.argv for step in plan.compile), plan.link.attempts[0]):

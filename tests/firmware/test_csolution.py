@@ -21,9 +21,10 @@ from children import ran
 from needs import require_program, require_variable
 from numpy.testing import assert_array_equal
 
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
-from ferrule.firmware import GccToolchain
+from ferrule.firmware.toolchain import gcc_for
 from ferrule.link import LinkSession
 
 pytestmark = [pytest.mark.cc, pytest.mark.slow]
@@ -105,7 +106,7 @@ def test_csolution_takes_it(board: str, tmp_path: Path) -> None:
     own = {name for name in sources(build) if not name.startswith(("..", "/", "RTE/"))}
     assert own == {*cmsis_project.cmake_lists(folder)["FERRULE_SOURCES"], "main.c"}
     described = load_board(board)
-    elf = compiled(folder, build, GccToolchain().target_flags(described))
+    elf = compiled(folder, build, gcc_for(CORTEX_M).target_flags(described))
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     with engine("qemu").start(Machine(board=described, elf=elf)) as session, LinkSession(session.channel()) as link:
         inputs = [np.arange(-3, 3, dtype=np.int8).reshape(1, 6)]

@@ -25,12 +25,13 @@ from needs import require_module, require_program
 from small_networks import SCALE, int8_input
 
 from ferrule import Network, Quantization
+from ferrule.architectures import CORTEX_M
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit_program
 from ferrule.firmware import platform as platform_of
 from ferrule.firmware.platforms import ProjectFiles
-from ferrule.firmware.toolchain import GccToolchain
+from ferrule.firmware.toolchain import gcc_for
 from ferrule.resources import root
 
 ALL = " ".join(("zZ9", *(text for text in HOSTILE if len(text) < 300), "zZ9"))
@@ -184,7 +185,7 @@ def test_the_c_compiles_and_nothing_is_executed(tmp_path: Path, kind: str) -> No
     subprocess.run([make, "-n"], cwd=top, capture_output=True, check=True)
     sources = [name for name in files.code.sources if not name.startswith("lib/")]
     assert "main.c" in sources
-    flags = [*GccToolchain().target_flags(described), "-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
+    flags = [*gcc_for(CORTEX_M).target_flags(described), "-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
     argv = [str(compiler), *flags, "-fsyntax-only", *(f"-I{name}" for name in files.code.include_dirs), *sources]
     done = ran(argv, cwd=top)
     assert done.returncode == 0, done.stderr

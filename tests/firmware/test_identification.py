@@ -11,6 +11,7 @@ import pytest
 from needs import require_program
 from small_networks import dense
 
+from ferrule.architectures import CORTEX_M
 from ferrule.codegen import Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
@@ -35,6 +36,7 @@ JOB = Job(toolchain="arm-none-eabi-gcc", optimization="Os")
 
 def image(*segments: bytes) -> Image:
     return Image(
+        architecture=CORTEX_M,
         path=Path("firmware.elf"),
         entry=0,
         sections=(),

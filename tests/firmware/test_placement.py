@@ -12,6 +12,7 @@ import pytest
 
 import ferrule
 from ferrule._typing import override
+from ferrule.architectures import CORTEX_M
 from ferrule.backends import Backend, BackendId, Device, LayerSupport, Support
 from ferrule.backends.firmware import DeviceDriver, LoweredOp, LoweringContext, Socket
 from ferrule.backends.registry import BackendRegistry
@@ -172,7 +173,7 @@ def test_the_interrupts_of_places_exist_on_the_emulated_board() -> None:
 
 
 def test_a_model_may_not_be_larger_than_its_driver_states(tmp_path: Path) -> None:
-    image = Image(path=tmp_path, entry=0, sections=(), segments=(), symbols=())
+    image = Image(path=tmp_path, architecture=CORTEX_M, entry=0, sections=(), segments=(), symbols=())
     with pytest.raises(
         FerruleError, match=r"device a: its model has 16,384 B of registers, .* states 4,096 B"
     ) as found:

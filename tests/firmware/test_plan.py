@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.backends.contribution import STARTUP
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import SourceSet, Toolchain, linker_script, plan_build
+
+STARTUP = CORTEX_M.startup.source_paths
 
 
 @pytest.mark.cc
@@ -25,7 +27,7 @@ def test_a_plan_does_nothing_yet(tmp_path: Path, programs: Path, any_toolchain: 
     )
     assert not folder.exists()
     assert plan.elf == folder / "firmware.elf"
-    assert [step.source for step in plan.compile] == [programs / "fault.c", *STARTUP.source_paths]
+    assert [step.source for step in plan.compile] == [programs / "fault.c", *STARTUP]
     argv = plan.compile[0].argv
     assert {"-DA=1", "-DB", f"-I{tmp_path}", "-Os", "-Werror", "-Wconversion"} <= set(argv)
     assert plan.files[folder / "firmware.ld"] == linker_script(board)
@@ -47,7 +49,7 @@ def test_sources_of_one_name_get_objects_of_their_own(tmp_path: Path, any_toolch
         sources[-1].write_text("", encoding="utf-8")
     plan = plan_build(SourceSet(sources=sources), load_board("mps2-an386"), any_toolchain, tmp_path)
     names = [step.output.name for step in plan.compile]
-    assert len(set(names)) == len(names) == 2 + len(STARTUP.sources)
+    assert len(set(names)) == len(names) == 2 + len(STARTUP)
 
 
 @pytest.mark.cc

@@ -12,9 +12,10 @@ import pytest
 import small_networks
 
 from ferrule import generate
+from ferrule.architectures import CORTEX_M
 from ferrule.backends import woofles
-from ferrule.backends.contribution import BARE_METAL, DEVICE, HEADERS, KERNELS, LINK, RUNTIME, STARTUP
-from ferrule.boards import DEFAULT_STACK_BYTES
+from ferrule.backends.contribution import BARE_METAL, DEVICE, HEADERS, KERNELS, LINK, RUNTIME
+from ferrule.boards import DEFAULT_STACK_BYTES, load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
     Group,
@@ -38,6 +39,8 @@ pytestmark = pytest.mark.cc
 
 CORE = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 LINKED = ("-nostdlib", "-Wl,--entry=ferrule_reset", "-Wl,-Ttext=0x1000", "-Wl,--section-start=.ferrule_vectors=0")
+FLOATS = load_board("mps2-an386").cpu
+"""A core with floating-point registers."""
 SAVED, FLOATS_SAVED = 36, 108
 """Bytes that the core pushes at an exception, with the padding."""
 WOOFLES = Path(woofles.__file__).parent
@@ -179,7 +182,7 @@ def assembled(compiler: str, text: str, folder: Path) -> tuple[Path, Path]:
 
 def bound_of(compiler: str, text: str, folder: Path, *, fpu: bool = False) -> StackBound:
     elf, unit = assembled(compiler, text, folder)
-    return stack_bound(elf, [unit], fpu=fpu)
+    return stack_bound(elf, [unit], CORTEX_M, FLOATS if fpu else CORTEX_M.plain)
 
 
 def rounded(size_bytes: int) -> int:
@@ -217,13 +220,18 @@ def test_the_deepest_handler_is_added_once(arm_gcc: str, tmp_path: Path) -> None
 def test_a_firmware_without_vectors_has_no_bound(arm_gcc: str, tmp_path: Path) -> None:
     elf, unit = assembled(arm_gcc, "b .", tmp_path)
     elf.write_bytes(elf.read_bytes().replace(b"ferrule_vectors\0", b"another_vectors\0"))
-    assert stack_bound(elf, [unit], fpu=False).reason == "the firmware has no vector table ferrule_vectors"
+    assert (
+        stack_bound(elf, [unit], CORTEX_M, CORTEX_M.plain).reason == "the firmware has no vector table ferrule_vectors"
+    )
     elf.write_bytes(elf.read_bytes()[:99])
-    assert re.match(r"code.elf or its objects cannot be read: .", stack_bound(elf, [unit], fpu=False).reason)
+    assert re.match(
+        r"code.elf or its objects cannot be read: .", stack_bound(elf, [unit], CORTEX_M, CORTEX_M.plain).reason
+    )
 
 
 def test_frames_equal_those_that_gcc_states(arm_gcc: str, tmp_path: Path) -> None:
-    kinds = (KERNELS.part("average_pool2d_s8", "softmax_s8", "conv2d_f32"), LINK, RUNTIME, DEVICE, BARE_METAL, STARTUP)
+    kernels = KERNELS.part("average_pool2d_s8", "softmax_s8", "conv2d_f32")
+    kinds = (kernels, LINK, RUNTIME, DEVICE, BARE_METAL, CORTEX_M.bare_metal, CORTEX_M.startup)
     folders = sorted({path for each in kinds for path in (*each.include_paths, *HEADERS.include_paths)})
     flags = ["-O2", "-ffreestanding", "-fomit-frame-pointer", "-fstack-usage", *(f"-I{each}" for each in folders)]
     elf, main = tmp_path / "all.elf", tmp_path / "main.c"
@@ -237,7 +245,7 @@ def test_frames_equal_those_that_gcc_states(arm_gcc: str, tmp_path: Path) -> Non
         place, size, kind = line.split("\t")
         assert kind == "static"
         stated.setdefault(place.rpartition(":")[2], set()).add(int(size))
-    code = Code(elf)
+    code = Code(elf, CORTEX_M.instructions)
     own = [address for address in code.keys if code.name(address) in stated]
     assert len(own) > 40
     for address in own:
@@ -261,7 +269,7 @@ def test_kernels_call_only_their_parts_through_pointers(arm_gcc: str, tmp_path: 
     objects, elf = sorted(tmp_path.glob("*.o")), tmp_path / "all.elf"
     ignore = "-Wl,--unresolved-symbols=ignore-all"
     subprocess.run([arm_gcc, *CORE, *LINKED, ignore, *map(str, objects), "-o", str(elf)], check=True, timeout=60)
-    code, pointers = Code(elf), Pointers(objects)
+    code, pointers = Code(elf, CORTEX_M.instructions), Pointers(objects, CORTEX_M.instructions)
     through = {
         code.name(address): pointers.called_by(keys) & ~(Kind.PART | Kind.WHOLE | Kind.ROWS)
         for address, keys in code.keys.items()
@@ -301,7 +309,9 @@ DRIVER = ("activate", "deactivate", "check", "submit", "is_over", "poll_us", "fi
 def test_only_functions_of_own_drivers_are_recognised(arm_newlib: str, tmp_path: Path) -> None:
     source = tmp_path / "mine.c"
     source.write_text(C_DRIVER)
-    pointers = Pointers([compiled(arm_newlib, each, tmp_path) for each in (source, WOOFLES / "src/woofles.c")])
+    pointers = Pointers(
+        [compiled(arm_newlib, each, tmp_path) for each in (source, WOOFLES / "src/woofles.c")], CORTEX_M.instructions
+    )
     taken = {key: kind for key, kind in pointers.kinds.items() if ".c:" in key}
     assert taken == {
         **dict.fromkeys(("mine.c:on", "mine.c:off", "mine.c:tell"), Kind.OTHER),
@@ -364,11 +374,11 @@ def test_own_code_can_call_the_functions_of_drivers(name: str, arm_newlib: str, 
     start, source, elf = tmp_path / "start.s", tmp_path / "mine.c", tmp_path / "all.elf"
     start.write_text(HEAD)
     source.write_text(f"{C_PROGRAM}void application(void) {{ {body} }}\n")
-    sources = (start, source, WOOFLES / "src/woofles.c", root() / "src_c/startup/memory.c")
+    sources = (start, source, WOOFLES / "src/woofles.c", *CORTEX_M.startup.part("memory").source_paths)
     units = [compiled(arm_newlib, each, tmp_path) for each in sources]
     kept = ("-Wl,--gc-sections", "-Wl,--undefined=ferrule_vectors")
     subprocess.run([arm_newlib, *CORE, *LINKED, *kept, *map(str, units), "-o", str(elf)], check=True, timeout=60)
-    bound = stack_bound(elf, units, fpu=False)
+    bound = stack_bound(elf, units, CORTEX_M, CORTEX_M.plain)
     if least is None:
         assert (bound.size_bytes, bound.reason) == (None, expected)
         return
@@ -387,11 +397,11 @@ def test_a_file_of_the_user_is_not_taken_for_one_of_ferrule(arm_gcc: str, tmp_pa
         source.write_text(text)
         units[name] = source.with_suffix(".o")
         subprocess.run([arm_gcc, *CORE, "-O2", "-c", str(source), "-o", str(units[name])], check=True, timeout=60)
-    mine, their = (Pointers([unit]) for unit in units.values())
+    mine, their = (Pointers([unit], CORTEX_M.instructions) for unit in units.values())
     assert (mine.kinds["run.c:record"], their.kinds["run.c:record"]) == (Kind.OTHER, Kind.OPERATOR)
     assert their.called_by(["run.c:trial.part.0"]) == Kind.MODEL | Kind.OPERATOR | Kind.OTHER
     assert mine.called_by(["run.c:trial"]) == mine.called_by(["main"])
-    both = Pointers(units.values())
+    both = Pointers(units.values(), CORTEX_M.instructions)
     assert both.kinds["run.c:record"] == Kind.OTHER
     assert both.called_by(["run.c:trial"]) == both.called_by(["main"])
 

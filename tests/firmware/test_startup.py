@@ -11,14 +11,12 @@ from children import ran
 from gate import some_of
 from needs import require_module, require_sanitizers
 
-from ferrule.backends.contribution import startup
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import Board, board_names, load_board
 from ferrule.emulation import EngineError, Machine, engine
-from ferrule.emulation.unicorn.guest import MODELS
 from ferrule.firmware import SourceSet, Toolchain, execute, plan_build, read_image, toolchain
 from ferrule.firmware.linker import StackGuard, stack_guard
 from ferrule.firmware.uart import uart_driver
-from ferrule.resources import root
 
 ON_QEMU = [name for name in board_names() if load_board(name).qemu is not None]
 
@@ -48,7 +46,7 @@ def test_memory_functions_are_right_for_all_alignments(
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitize else []
     flags = ["-std=c11", "-O2", "-fno-builtin", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", *sanitizers]
     renamed, program = tmp_path / "memory.o", tmp_path / "test"
-    source = root() / "src_c" / "startup" / "memory.c"
+    source = CORTEX_M.startup.folder / "memory.c"
     defines = [f"-D{name}=test_{name}" for name in names]
     subprocess.run([*host_cc, *flags, *defines, "-c", str(source), "-o", str(renamed)], check=True)
     subprocess.run([*host_cc, *flags, str(programs / "memory.c"), str(renamed), "-o", str(program)], check=True)
@@ -246,7 +244,7 @@ def test_a_guard_within_a_memory_protects_what_is_below(
 @pytest.mark.cc
 @pytest.mark.emu
 @pytest.mark.parametrize(
-    "name", rarely_repeated([name for name in board_names() if load_board(name).cpu.type in MODELS])
+    "name", rarely_repeated([name for name in board_names() if engine("unicorn").refuses(load_board(name)) is None])
 )
 def test_a_stack_overflow_ends_the_run_on_unicorn(name: str, arm_gcc: str, programs: Path, tmp_path: Path) -> None:
     require_module("unicorn", "pip install 'ferrule[run]'")
@@ -277,10 +275,14 @@ def test_the_data_cache_is_on_where_the_core_has_one(
     require_module("unicorn", "pip install 'ferrule[run]'")
     board = load_board(name)
     assert board.cache_line_bytes == line_bytes
-    assert startup(line_bytes).defines == ({"FERRULE_CACHE_LINE": "32u"} if line_bytes else {})
+    assert CORTEX_M.startup_for(line_bytes).defines == ({"FERRULE_CACHE_LINE": "32u"} if line_bytes else {})
     # the macro has no effect on a core without a data cache
     elf = build(
-        programs / "cache.c", board, toolchain("arm-none-eabi-gcc"), tmp_path, **startup(line_bytes or 32).defines
+        programs / "cache.c",
+        board,
+        toolchain("arm-none-eabi-gcc"),
+        tmp_path,
+        **CORTEX_M.startup_for(line_bytes or 32).defines,
     )
     with engine("unicorn").start(Machine(board=board, elf=elf)) as session, pytest.raises(EngineError) as caught:
         session.channel().read(1, 10)

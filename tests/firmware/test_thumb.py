@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.architectures import CORTEX_M, PLAIN, Effect, Flow
+from ferrule.architectures.cortex_m.thumb import WIDE, effect, selects_zero
 from ferrule.firmware.frames import Code
-from ferrule.firmware.thumb_effect import PLAIN, WIDE, Effect, Flow, effect, selects_zero
 
 pytestmark = pytest.mark.cc
 
@@ -63,7 +64,7 @@ def assemble(compiler: str, folder: Path) -> Path:
 
 
 def test_code_is_told_from_data(arm_gcc: str, tmp_path: Path) -> None:
-    found = list(Code(assemble(arm_gcc, tmp_path)).instructions())
+    found = list(Code(assemble(arm_gcc, tmp_path), CORTEX_M.instructions).instructions())
     words = [first << 16 | second if first >= WIDE else first for _, first, second in found]
     assert len(found) == 11
     assert found == sorted(found)

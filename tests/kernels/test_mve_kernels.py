@@ -22,6 +22,7 @@ from oracle import edge_inputs
 
 import ferrule
 from ferrule._frozen import frozen
+from ferrule.architectures import CORTEX_M
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import Way
 from ferrule.backends.target import CoreFeatures, Goal
@@ -36,12 +37,11 @@ from ferrule.operators.arithmetic.window import Padding, Window
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
-from ferrule.resources import root
 from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 
-INCLUDES = (*KERNELS.include_paths, root() / "src_c/startup/include")
+INCLUDES = (*KERNELS.include_paths, *CORTEX_M.startup.include_paths)
 M55 = CoreFeatures(name="cortex-m55", fpu=True, dsp=True, mve=True)
 ONE = Padding(top=1, bottom=1, left=1, right=1)
 RANDOM = np.random.default_rng(14)

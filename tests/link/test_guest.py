@@ -11,7 +11,7 @@ import pytest
 from covering import EXHAUSTIVE
 from gate import every, some_of
 from guest import FOLDER as GUESTS
-from guest import STARTUP
+from guest import STARTUP, STARTUP_INCLUDES
 from host_link import FOLDER, SOURCES
 from needs import require_module
 from numpy.testing import assert_array_equal
@@ -41,11 +41,11 @@ def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
             *(arm_gcc, f"-mcpu={board.cpu.type}", "-mthumb", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
             *("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-DUART_BASE={board.link_uart.address:#x}u"),
             f"-DBYTES={size_bytes}u",
-            *(f"-I{path}" for path in (root / "include", root / "src_c" / "startup" / "include")),
+            *(f"-I{path}" for path in (root / "include", *STARTUP_INCLUDES)),
             f"-Wl,--defsym=CODE={board.memory(board.placement.code).address:#x}",
             f"-Wl,--defsym=RAM={board.memory(board.placement.data).address:#x}",
             *("-T", GUESTS / "link.ld", "-o", elf, FOLDER / "guest_link.c"),
-            *(root / "src_c" / "startup" / source for source in STARTUP),
+            *STARTUP,
             *(root / "src_c" / source for source in (*SOURCES, "link/serve.c")),
         ]
         subprocess.run([str(each) for each in argv], check=True, timeout=120)

@@ -10,8 +10,9 @@ import cmsis_project
 from children import ran
 from needs import require_program, require_variable
 
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
-from ferrule.firmware import GccToolchain
+from ferrule.firmware.toolchain import gcc_for
 
 COMPONENTS = """\
 #define CMSIS_device_header "device.h"
@@ -46,7 +47,7 @@ def build(project: Path, main: Path | str, options: Sequence[str] = ()) -> Path:
         cmsis / "RTOS2" / "Source" / "os_systick.c",
     )
     argv = [
-        *(gcc, *GccToolchain().target_flags(load_board("mps2-an386")), *lists["FERRULE_COMPILE_OPTIONS"]),
+        *(gcc, *gcc_for(CORTEX_M).target_flags(load_board("mps2-an386")), *lists["FERRULE_COMPILE_OPTIONS"]),
         *("-std=gnu11", "-D_RTE_", "-DFERRULE_CMSIS_RTOS2=1", "-DFERRULE_PORT_H=<ferrule/platform/cmsis_port.h>"),
         *(*options, *(f"-I{path}" for path in includes), *(f"-isystem{path}" for path in headers)),
         *(*map(str, sources), *lists["FERRULE_SOURCES"]),

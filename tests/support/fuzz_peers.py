@@ -23,11 +23,11 @@ from text_mutation import mutate_text
 from transcript import chunks
 
 from ferrule._typing import override
+from ferrule.architectures import CORTEX_M
 from ferrule.backends.uart_woofles import UartWooflesModel, protocol
 from ferrule.devices import SerialModel
 from ferrule.emulation.gdb import GdbStub
 from ferrule.emulation.gdb.packets import Packet, PacketReader, frame
-from ferrule.emulation.gdb.stub import REGISTERS
 from ferrule.emulation.renode.bridge import HEADER, BridgeServer
 from ferrule.emulation.renode.cosimulation import Action, CosimulationPeer, WireFormat
 from ferrule.emulation.renode.external_control import ExternalControl, FramedControl, LegacyControl
@@ -309,7 +309,7 @@ class Core:
     """A core that asserts what the emulators' bindings require: numbers of 32 bits, sizes that are not negative."""
 
     def __init__(self) -> None:
-        self._registers = dict.fromkeys(REGISTERS, 0)
+        self._registers = dict.fromkeys(CORTEX_M.registers.all, 0)
         self._memory = bytearray(4096)
 
     def register(self, name: str) -> int:
@@ -347,7 +347,7 @@ def _gdb(folder: Path) -> Check:
     del folder
 
     def check(choice: random.Random) -> bool:
-        stub, reader, answered = GdbStub(Core()), PacketReader(), 0
+        stub, reader, answered = GdbStub(Core(), CORTEX_M.registers), PacketReader(), 0
         for _ in range(choice.randrange(1, 6)):
             wire = frame(mutate_text(choice.choice(_GDB), _GDB, choice)[:3000])
             if choice.random() < 0.2:

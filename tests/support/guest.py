@@ -12,12 +12,14 @@ from typing import IO
 from needs import require_program
 
 from ferrule import resources
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import Board
 from ferrule.emulation import Machine, Session
 from ferrule.link import Channel
 
 FOLDER = Path(__file__).resolve().parent.parent / "emulation" / "firmware"
-STARTUP = ("vectors.c", "reset.c", "fault.c", "memory.c")
+STARTUP = CORTEX_M.startup.source_paths
+STARTUP_INCLUDES = (CORTEX_M.startup.folder, *CORTEX_M.startup.include_paths)
 PROGRAM = "qemu-system-arm"
 
 
@@ -33,15 +35,12 @@ def build_guest(
         *("-mthumb", "-mslow-flash-data", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
         *("-Wall", "-Wextra", "-Werror"),
         *flags,
-        *(
-            f"-I{each}"
-            for each in (root / "include", root / "src_c" / "startup", root / "src_c" / "startup" / "include", FOLDER)
-        ),
+        *(f"-I{each}" for each in (root / "include", *STARTUP_INCLUDES, FOLDER)),
         f"-DUART_BASE={board.link_uart.address:#x}u",
         f"-DCODE_BASE={code:#x}u",
         f"-Wl,--defsym=CODE={code:#x},--defsym=RAM={board.memory(board.placement.data).address:#x}",
         *("-T", str(FOLDER / "link.ld"), "-o", str(elf), str(folder / f"{program}.c")),
-        *(str(root / "src_c" / "startup" / name) for name in STARTUP),
+        *map(str, STARTUP),
         str(root / "src_c" / "runtime" / "counter.c"),
     ]
     subprocess.run(argv, check=True, timeout=120)

@@ -24,7 +24,7 @@ SOURCES = (
 )
 FLAGS = (
     *("-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"),
-    *('-DFERRULE_PORT_H="host_port.h"', f"-I{FOLDER}"),
+    *('-DFERRULE_PORT_H="host_port.h"', '-DFERRULE_CORE_HEADER="host_core.h"', f"-I{FOLDER}"),
 )
 
 ARRAY_SIZES = {"HOST_OPERATORS": 600, "HOST_WIRE_BYTES": 65536}

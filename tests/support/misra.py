@@ -32,7 +32,7 @@ _STAND_INS = "stand_ins"
 _ARM = "sdk/ferrule/backends/ethos_u/src_arm"
 _ARM_HEADERS = f"{_STAND_INS}/arm_headers.c"
 """A file with all headers that take the place of a C library's where Arm's driver is compiled."""
-_INCLUDES = ("include", "src_c/kernels/include", "src_c/startup/include", "src_c/link")
+_INCLUDES = ("include", "src_c/kernels/include", "sdk/ferrule/architectures/cortex_m/startup/include", "src_c/link")
 _ZEPHYR = {
     "CONFIG_FERRULE_UART_RX_BYTES": "64",
     "CONFIG_FERRULE_UART_TX_BYTES": "64",

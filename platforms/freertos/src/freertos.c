@@ -86,7 +86,7 @@ static uint32_t phase_us(void)
     uint32_t phase;
 
     ENTER_CRITICAL();
-    phase = ferrule_tick_systick_us(configTICK_RATE_HZ);
+    phase = ferrule_tick_core_us(configTICK_RATE_HZ);
     EXIT_CRITICAL();
     return phase;
 }
@@ -137,7 +137,7 @@ static uint32_t us_at(TickType_t now)
 {
     static struct ferrule_tick_clock clock;
     static TickType_t last;
-    const uint32_t phase = ferrule_tick_systick_us(configTICK_RATE_HZ);
+    const uint32_t phase = ferrule_tick_core_us(configTICK_RATE_HZ);
     const TickType_t passed = (TickType_t)(now - last);
 
     last = now;

@@ -8,12 +8,12 @@
 
 uint32_t ferrule_port_cycles(void)
 {
-    struct ferrule_tick_systick tick;
+    struct ferrule_core_tick tick;
     uint32_t ticks;
 
     ENTER_CRITICAL();
     ticks = (uint32_t)xTaskGetTickCount();
-    tick = ferrule_tick_systick();
+    tick = ferrule_core_read_tick();
     EXIT_CRITICAL();
     return ticks * tick.period + tick.passed;
 }

@@ -119,7 +119,7 @@ uint32_t ferrule_platform_open_timeout_us(void)
 static uint32_t phase_us(void)
 {
     const UINT posture = tx_interrupt_control(TX_INT_DISABLE);
-    const uint32_t phase = ferrule_tick_systick_us(TX_TIMER_TICKS_PER_SECOND);
+    const uint32_t phase = ferrule_tick_core_us(TX_TIMER_TICKS_PER_SECOND);
 
     (void)tx_interrupt_control(posture);
     return phase;
@@ -169,7 +169,7 @@ uint32_t ferrule_platform_now_us(void)
     static ULONG last;
     const UINT posture = tx_interrupt_control(TX_INT_DISABLE);
     const ULONG now = tx_time_get();
-    const uint32_t phase = ferrule_tick_systick_us(TX_TIMER_TICKS_PER_SECOND);
+    const uint32_t phase = ferrule_tick_core_us(TX_TIMER_TICKS_PER_SECOND);
     const uint32_t tick =
         ferrule_tick_add(&clock, (uint32_t)(now - last), TX_TIMER_TICKS_PER_SECOND);
 

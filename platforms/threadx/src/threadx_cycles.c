@@ -7,12 +7,12 @@
 
 uint32_t ferrule_port_cycles(void)
 {
-    struct ferrule_tick_systick tick;
+    struct ferrule_core_tick tick;
     uint32_t ticks;
     const UINT posture = tx_interrupt_control(TX_INT_DISABLE);
 
     ticks = (uint32_t)tx_time_get();
-    tick = ferrule_tick_systick();
+    tick = ferrule_core_read_tick();
     (void)tx_interrupt_control(posture);
     return ticks * tick.period + tick.passed;
 }

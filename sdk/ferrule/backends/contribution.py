@@ -220,9 +220,9 @@ def _check_sources(contributions: tuple[Contribution, ...]) -> None:
                 )
 
 
-def _shipped(name: str, *include_dirs: str) -> Contribution:
-    """Return all sources of a folder of C that Ferrule ships, as one contribution."""
-    folder = root() / name
+def shipped(name: str, *include_dirs: str, folder: Path | None = None) -> Contribution:
+    """Return all sources of a folder of C that Ferrule ships, which is `name` at the root unless `folder` is given."""
+    folder = folder or root() / name
     return Contribution(
         name=name,
         folder=folder,
@@ -232,43 +232,32 @@ def _shipped(name: str, *include_dirs: str) -> Contribution:
     )
 
 
-HEADERS = _shipped("include", ".")
+HEADERS = shipped("include", ".")
 """The public headers, which the generated C includes."""
-KERNELS = _shipped("src_c/kernels", "include")
+KERNELS = shipped("src_c/kernels", "include")
 """The kernels, one source file each: `KERNELS.part("conv2d_s8")`."""
-DEVICE = _shipped("src_c/device")
+DEVICE = shipped("src_c/device")
 """The device API, which every model with devices is linked with; it needs a platform's adapter."""
-RUNTIME = _shipped("src_c/runtime")
+RUNTIME = shipped("src_c/runtime")
 """The cycle counter and the stack watch."""
-LINK = _shipped("src_c/link")
+LINK = shipped("src_c/link")
 """The serial protocol between host and firmware."""
-MLPERF_TINY = _shipped("src_c/mlperf_tiny")
+MLPERF_TINY = shipped("src_c/mlperf_tiny")
 """The device's side of MLPerf Tiny's serial protocol."""
-STARTUP = _shipped("src_c/startup", "include")
-"""Vector table, reset, fault handler, and functions such as memcpy."""
 
 
 SELF_TEST = (
-    replace(_shipped("src_c/self_test", "include"), defines={"FERRULE_WITH_SELF_TEST": "1"}),
+    replace(shipped("src_c/self_test", "include"), defines={"FERRULE_WITH_SELF_TEST": "1"}),
     LINK.part("crc32"),
 )
 """The comparison of code, constants and weights with the CRC-32 of each that `firmware/seal.py` records."""
-
-
-def startup(cache_line_bytes: int) -> Contribution:
-    """Return the start-up code for a core with a data cache of that line size, which it switches on; 0: without one."""
-    if not cache_line_bytes:
-        return STARTUP
-    return replace(STARTUP, defines={"FERRULE_CACHE_LINE": f"{cache_line_bytes}u"})
-
-
-UART_DRIVERS = _shipped("src_c/drivers")
+UART_DRIVERS = shipped("src_c/drivers")
 """Polling UART drivers, and the transport over a UART."""
-BARE_METAL = _shipped("platforms/bare_metal", "include")
+BARE_METAL = shipped("platforms/bare_metal", "include")
 """The adapter of the device API for a core without an operating system."""
-CMSIS = _shipped("platforms/cmsis", "include", "drivers")
+CMSIS = shipped("platforms/cmsis", "include", "drivers")
 """The adapter of the device API, the link and the UARTs for CMSIS."""
-FREERTOS = _shipped("platforms/freertos", "include", "src")
+FREERTOS = shipped("platforms/freertos", "include", "src")
 """The adapter of the device API for FreeRTOS, and its clock for the cycle counter."""
-THREADX = _shipped("platforms/threadx", "include")
+THREADX = shipped("platforms/threadx", "include")
 """The adapter of the device API for ThreadX, and its clock for the cycle counter."""

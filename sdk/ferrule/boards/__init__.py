@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards: reads a folder's Renode platform description (.repl) and board.toml."""
 
+from ferrule.architectures import Cpu
 from ferrule.backends.target import Memory, MemoryKind
-from ferrule.boards.board import DEFAULT_STACK_BYTES, Board, Cpu, Peripheral, Placement, QemuMachine
+from ferrule.boards.board import DEFAULT_STACK_BYTES, Board, Peripheral, Placement, QemuMachine
 from ferrule.boards.catalogue import board_names, load_board, search_folders
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import (

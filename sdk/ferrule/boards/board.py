@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
-from ferrule.backends.target import AddressRange, CoreFeatures, Memory
+from ferrule.architectures import Architecture, Core, Cpu, architecture_of
+from ferrule.backends.target import AddressRange, Memory
 from ferrule.boards.description import Expansion, Setup
 from ferrule.boards.repl import Interrupt, Value
 from ferrule.boards.tags import Tag
@@ -20,32 +21,6 @@ from ferrule.timing.energy import BoardEnergy
 from ferrule.timing.planned import Pace, pace_of
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
-
-
-@frozen
-class Cpu:
-    """The core that runs the firmware."""
-
-    type: str
-    """Arm's name in lower case without the FPU suffix: `cortex-m4`."""
-    fpu: str
-    """GCC's name for the floating-point unit (`fpv4-sp-d16`, `fpv5-sp-d16`, `fpv5-d16`), or `none`."""
-    dsp: bool
-    """Whether the core has the DSP extension (SMLAD and related instructions)."""
-    mve: bool = False
-    """Whether code may use the integer vector extension (MVE, Helium)."""
-    interrupts: int = 240
-    """Number of lines of the chip's interrupt controller, which are counted from 0."""
-
-    @property
-    def hard_float(self) -> bool:
-        """Whether floats are passed in floating-point registers."""
-        return self.fpu != "none"
-
-    @property
-    def features(self) -> CoreFeatures:
-        """The description of the core that backends receive."""
-        return CoreFeatures(name=self.type, fpu=self.hard_float, dsp=self.dsp, mve=self.mve)
 
 
 @frozen
@@ -134,6 +109,21 @@ class Board:
         fpu = f" with {self.cpu.fpu}" if self.cpu.hard_float else ""
         memories = ", ".join(f"{each.name} {each.size_bytes // 1024:,} KiB of {each.kind}" for each in self.memories)
         return f"<Board {self.name}: {self.cpu.type}{fpu} at {self.clock_hz / 1e6:g} MHz, {memories}>"
+
+    @property
+    def architecture(self) -> Architecture:
+        """The architecture of its core."""
+        return architecture_of(self.cpu.type)
+
+    @property
+    def core(self) -> Core:
+        """What is true of every core of its type."""
+        return self.architecture.cores[self.cpu.type]
+
+    @property
+    def controllers(self) -> tuple[Peripheral, ...]:
+        """Its interrupt controllers."""
+        return self.peripherals_of(self.architecture.platform.controller)
 
     @property
     def cache_line_bytes(self) -> int:

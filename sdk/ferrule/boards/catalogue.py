@@ -10,18 +10,18 @@ from pathlib import Path
 
 import msgspec
 
+from ferrule.architectures import ARCHITECTURES, Cpu, architecture_of
 from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards.board import (
     DEFAULT_STACK_BYTES,
     NANOSECONDS_PER_SECOND,
     Board,
-    Cpu,
     Peripheral,
     Placement,
     QemuMachine,
     check_name,
 )
-from ferrule.boards.cores import CORES, cpu
+from ferrule.boards.cores import cpu
 from ferrule.boards.description import EXPANSION_BYTES, BoardDescription, read_description
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
@@ -42,8 +42,7 @@ _WHY_COLUMNS = 90
 LONGEST_NAME = 100
 """Characters in the name of a board."""
 _KNOWN_SIZES = {
-    "IRQControllers.NVIC": 0x1000,
-    "Miscellaneous.DWT": 0x1000,
+    **{name: size for each in ARCHITECTURES for name, size in each.platform.window_bytes.items()},
     "UART.CMSDK_APB_UART": 0x1000,
     "UART.NRF52840_UART": 0x1000,
     "UART.PL011": 0x1000,
@@ -124,7 +123,7 @@ def _load(folder: Path) -> Board:
             tags=tagged,
             timing=board_timing(description.timing, names),
             energy=board_energy(description.energy, names, description.placement.code),
-            flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
+            flags=description.flags.by_toolchain,
             folder=folder,
             platform=platform.file,
             files=(file, *platform.files),
@@ -132,18 +131,27 @@ def _load(folder: Path) -> Board:
 
 
 def _check_core(core: Cpu, memories: tuple[Memory, ...], peripherals: tuple[Peripheral, ...]) -> None:
+    architecture = architecture_of(core.type)
     for memory in memories:
-        if memory.cacheable and not CORES[core.type].has_data_cache:
+        if memory.cacheable and not architecture.cores[core.type].has_data_cache:
             raise FerruleError(
                 f"memories.{memory.name} is cacheable, but a {core.type} has no data cache",
                 hint="a cache outside of the core is not supported: leave it off for this memory",
             )
-    for peripheral in peripherals:
-        for line in peripheral.interrupts:
-            if line.target == "nvic" and line.index >= core.interrupts:
-                raise FerruleError(
-                    f"cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
-                )
+    for name, index in _lines(peripherals, core):
+        if index >= core.interrupts:
+            raise FerruleError(f"cpu.interrupts is {core.interrupts}, but '{name}' has interrupt {index}")
+
+
+def _lines(places: Iterable[Memory | Peripheral | Tag], core: Cpu) -> Iterator[tuple[str, int]]:
+    """Yield the peripherals' names with the lines of the core's interrupt controller that they are connected to."""
+    peripherals = [each for each in places if isinstance(each, Peripheral)]
+    kind = architecture_of(core.type).platform.controller
+    controllers = {each.name for each in peripherals if each.type == kind}
+    for each in peripherals:
+        for line in each.interrupts:
+            if line.target in controllers:
+                yield each.name, line.index
 
 
 def _on_bus(entry: Entry) -> bool:
@@ -272,13 +280,8 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> P
 def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu) -> None:
     """Raise FerruleError if a place for accelerators is occupied or malformed."""
     spans = _spans(places)
-    lines = {
-        interrupt.index: each.name
-        for each in places
-        if isinstance(each, Peripheral)
-        for interrupt in each.interrupts
-        if interrupt.target == "nvic"
-    }
+    lines = {index: name for name, index in _lines(places, core)}
+    most = architecture_of(core.type).cores[core.type].interrupts
     for index, each in enumerate(description.expansions):
         where, end = f"expansions[{index}]", each.address + each.size_bytes
         for key, value in (("address", each.address), ("size_bytes", each.size_bytes)):
@@ -291,7 +294,6 @@ def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description
                 raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
         if each.interrupt in lines:
             raise FerruleError(f"{where}: interrupt {each.interrupt} is used by '{lines[each.interrupt]}'")
-        most = CORES[core.type].interrupts
         if each.interrupt >= most:
             raise FerruleError(f"{where}: interrupt {each.interrupt} does not exist: a {core.type} has 0 to {most - 1}")
         spans.append((each.address, end, where))

@@ -104,6 +104,11 @@ class FlagsDescription(_Table, frozen=True, kw_only=True, rename=lambda name: na
     zig: tuple[str, ...] = ()
     arm_none_eabi_gcc: tuple[str, ...] = ()
 
+    @property
+    def by_toolchain(self) -> dict[str, tuple[str, ...]]:
+        """The flags by the toolchain's name."""
+        return dict(msgspec.to_builtins(self))
+
 
 class CacheDescription(_Table, frozen=True, kw_only=True):
     """A cache of a memory."""
@@ -194,8 +199,8 @@ def read_description(file: Path) -> BoardDescription:
     hint = "docs/boards.md describes every key"
     description = convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)
     check_text(description.title, f"{file}: title", longest=LONGEST_TITLE)
-    check_flags(description.flags.zig, f"{file}: flags.zig")
-    check_flags(description.flags.arm_none_eabi_gcc, f"{file}: flags.arm-none-eabi-gcc")
+    for name, flags in description.flags.by_toolchain.items():
+        check_flags(flags, f"{file}: flags.{name}")
     if description.qemu is not None:
         check_machine(description.qemu.machine, f"{file}: qemu.machine")
     return description

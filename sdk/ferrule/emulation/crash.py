@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
+from ferrule.architectures import Registers, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
-
-
-def address_text(address: int) -> str:
-    """Return an address as `0x2000_0000`."""
-    return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
-
-
-Registers = Mapping[str, int]
-"""Values of the core's registers, by name."""
-CORE_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
-"""The names of the registers with numbers, in their order."""
 
 
 @frozen
@@ -55,18 +44,9 @@ class CrashReport:
 
 
 def called_from(image: Image, registers: Registers) -> str:
-    """Return a note on the call whose return address is in lr."""
-    return f"called from {image.describe((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
-
-
-def disassemble(code: bytes, address: int) -> str | None:
-    """Return the text of the first Thumb instruction in `code`; None without the optional package capstone."""
-    if not code or find_spec("capstone") is None:
-        return None
-    capstone = import_module("capstone")
-    decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
-    first = next(decoder.disasm_lite(code, address, 1), None)
-    return f"{first[2]} {first[3]}".strip() if first else None
+    """Return a note on the call whose return address is in the link register."""
+    link, place = image.architecture.registers.link, image.describe(image.architecture.caller(registers))
+    return f"called from {place}, if {link} still has the return address"
 
 
 class EngineError(FerruleError):
@@ -84,3 +64,12 @@ class ExitError(EngineError):
         super().__init__(f"the firmware has ended with status {status}")
         self.status = status
         self.report = report
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """Turn errors of an architecture, which lies below the engines, into EngineErrors."""
+    try:
+        yield
+    except FerruleError as error:
+        raise EngineError(str(error), hint=error.hint) from None

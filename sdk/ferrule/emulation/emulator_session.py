@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError, Registers, called_from, disassemble
+from ferrule.architectures import FAULT_RECORD, FaultRecord, Registers
+from ferrule.emulation.crash import CrashReport, EngineError, called_from
 from ferrule.emulation.engine import Machine, Session
-from ferrule.emulation.fault_record import FAULT_RECORD, FaultRecord, fault_record
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
 
@@ -22,6 +22,7 @@ class EmulatorSession(Session):
 
     def __init__(self, machine: Machine) -> None:
         self._board = machine.board
+        self._architecture = machine.board.architecture
         self._image = read_image(machine.elf)
         self._failure: EngineError | None = None
         """The error that ended the session; None while it runs."""
@@ -59,7 +60,7 @@ class EmulatorSession(Session):
     def _recorded_fault(self) -> FaultRecord | None:
         if not self._image.has(FAULT_RECORD):
             return None
-        return fault_record(self._record_words(self._image.address_of(FAULT_RECORD)))
+        return self._architecture.fault_record(self._record_words(self._image.address_of(FAULT_RECORD)))
 
     def _report(
         self,
@@ -80,6 +81,6 @@ class EmulatorSession(Session):
             pc=pc,
             symbol=self._image.describe(pc),
             registers=registers,
-            instruction=disassemble(self._image.read(pc, 4) if code is None else code, pc),
+            instruction=self._architecture.disassemble(self._image.read(pc, 4) if code is None else code, pc),
             notes=(called_from(self._image, registers), *notes),
         )

@@ -12,10 +12,11 @@ from dataclasses import field, replace
 from enum import IntEnum
 
 from ferrule._frozen import frozen
+from ferrule.architectures import address_text
 from ferrule.codegen import Artifact, Call
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import Range
-from ferrule.emulation.crash import CrashReport, EngineError, address_text
+from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.firmware import Image
 from ferrule.interface import either
 from ferrule.memory import STATE_WORD, AliasKind, BufferKind, Request, scratch_name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule.boards import Board
 from ferrule.firmware.plan import BuildPlan
-from ferrule.firmware.toolchain import GccToolchain, Toolchain, ZigToolchain
+from ferrule.firmware.toolchain import Toolchain, ZigToolchain, gcc_for
 
 COMPILE_COMMANDS = "compile_commands.json"
 CLANG = "clang"
@@ -36,8 +36,10 @@ def compile_commands(plan: BuildPlan, folder: Path) -> str:
 
 def editor_compiler(toolchain: Toolchain, board: Board, command: Sequence[str]) -> tuple[str, ...]:
     """Return the compiler and the flags for a board that editors understand; `command` is the compiler's own."""
-    target = GccToolchain().target_flags(board)
-    return (CLANG, "--target=arm-none-eabi", *target) if isinstance(toolchain, ZigToolchain) else (*command, *target)
+    if not isinstance(toolchain, ZigToolchain):
+        return (*command, *toolchain.target_flags(board))
+    architecture = board.architecture
+    return (CLANG, f"--target={architecture.clang_target}", *gcc_for(architecture).target_flags(board))
 
 
 def _without(argv: Sequence[str], target: Sequence[str]) -> Iterator[str]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferrule.architectures import Effect, Flow, Instructions
 from ferrule.firmware.elf32 import FUNCTION, Elf32
-from ferrule.firmware.thumb_effect import WIDE, Effect, Flow, effect
 
 _ADDRESS_END = 1 << 32
 
@@ -37,7 +37,8 @@ class Frame:
 class Code:
     """The code of a firmware, by function."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, instructions: Instructions) -> None:
+        self.set = instructions
         elf = Elf32(path)
         self._sections = [
             (section.address, elf.contents(section))
@@ -50,8 +51,8 @@ class Code:
         for symbol in elf.symbols:
             if symbol.type == FUNCTION and symbol.section:
                 self.keys.setdefault(symbol.value & ~1, []).append(symbol.key)
-            elif symbol.name[:2] in {"$t", "$d"} and symbol.name[2:3] in {"", "."}:
-                marks[symbol.value] = symbol.name[:2] == "$t"
+            elif symbol.name[:2] in {instructions.mark, "$d"} and symbol.name[2:3] in {"", "."}:
+                marks[symbol.value] = symbol.name[:2] == instructions.mark
         self._marks = sorted(marks.items())
         self._mark_places = [place for place, _ in self._marks]
         self._frames: dict[int, Frame] = {}
@@ -78,7 +79,7 @@ class Code:
             at = address - start
             if 0 <= at <= len(data) - 2:
                 first = data[at] | data[at + 1] << 8
-                wide = first >= WIDE and at + 4 <= len(data)
+                wide = self.set.is_wide(first) and at + 4 <= len(data)
                 return first, data[at + 2] | data[at + 3] << 8 if wide else 0
         return None
 
@@ -88,7 +89,7 @@ class Code:
             at = start
             while is_code and at < end and (words := self.instruction(at)) is not None:
                 yield at, *words
-                at += 4 if words[0] >= WIDE else 2
+                at += 4 if self.set.is_wide(words[0]) else 2
 
     def table(self, address: int, entry_bytes: int) -> list[int] | None:
         """Return the targets of a table of offsets that follows a table branch; None if it is not marked as data."""
@@ -117,6 +118,7 @@ class _Walk:
 
     def __init__(self, code: Code, entry: int) -> None:
         self._code = code
+        self._set = code.set
         self._entry = entry
         self._frame = Frame()
         self._depths: dict[int, int] = {}
@@ -124,7 +126,7 @@ class _Walk:
         self._pushes: dict[int, int] = {}
 
     def follow(self) -> Frame:
-        thunk = self._thunk()
+        thunk = self._set.thunk(self._code, self._entry)
         if thunk is not None:
             self._leave(thunk, 0)
             return self._frame
@@ -167,7 +169,7 @@ class _Walk:
         if words is None:
             self._fail(address, "runs into data")
             return Effect(Flow.END), address
-        return effect(address, *words), address + (4 if words[0] >= WIDE else 2)
+        return self._set.effect(address, *words), address + (4 if self._set.is_wide(words[0]) else 2)
 
     def _step(self, address: int, following: int, depth: int, does: Effect) -> int | None:
         """Return the depth after an instruction, or None if the next one cannot follow it."""
@@ -179,7 +181,7 @@ class _Walk:
         if flow is Flow.NEXT:
             return depth
         if flow is Flow.CALL and self._code.is_inside(self._entry, does.target):
-            flow = Flow.BRANCH  # GCC's far jump on Armv6-M, whose branches are short
+            flow = Flow.BRANCH  # GCC's far jump where branches are short, as on Armv6-M
         if flow is Flow.CALL:
             self._frame.call(does.target, depth)
             return depth if self._code.frame(does.target).returns else None
@@ -212,30 +214,5 @@ class _Walk:
         self._frame.call(target, depth)
         self._frame.returns |= self._code.frame(target).returns
 
-    def _thunk(self) -> int | None:
-        """Return the target of a linker's thunk: a function that loads a constant address and jumps to it."""
-        low = self._code.instruction(self._entry)
-        if low == (0xF8DF, 0xF000):  # ldr.w pc, [pc]
-            return (self._code.word((self._entry + 4) & ~3) or 0) & ~1
-        high = self._code.instruction(self._entry + 4)
-        if low is None or high is None or not _moves(low, 0xF240) or not _moves(high, 0xF2C0):
-            return None
-        target = _constant(high) << 16 | _constant(low)
-        jump = self._code.instruction(self._entry + 8)
-        if jump == (0x44FC, 0):  # add ip, pc
-            target += self._entry + 12
-            jump = self._code.instruction(self._entry + 10)
-        return target & 0xFFFF_FFFE if jump == (0x4760, 0) else None
-
     def _fail(self, address: int, problem: str) -> None:
         self._frame.problem = self._frame.problem or f"{problem} at {address:#x}"
-
-
-def _moves(words: tuple[int, int], operation: int) -> bool:
-    """Return whether an instruction is a MOVW or MOVT of ip."""
-    return words[0] & 0xFBF0 == operation and words[1] & 0x8F00 == 0x0C00
-
-
-def _constant(words: tuple[int, int]) -> int:
-    first, second = words
-    return (first & 0xF) << 12 | (first & 0x400) << 1 | (second & 0x7000) >> 4 | second & 0xFF

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
+from ferrule.architectures import ARCHITECTURES, Architecture
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import read_bytes
 
@@ -102,9 +103,10 @@ UNKNOWN_BOUND = StackBound(reason="only the build of a project computes it")
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A linked firmware; the addresses of functions have the Thumb bit cleared."""
+    """A linked firmware; the addresses of functions are even, without Arm's bit for Thumb."""
 
     path: Path
+    architecture: Architecture
     entry: int
     sections: tuple[Section, ...]
     segments: tuple[Segment, ...]
@@ -202,7 +204,7 @@ class Image:
 
 
 def read_image(path: Path) -> Image:
-    """Read the ELF file of a 32-bit Arm firmware.
+    """Read the ELF file of a firmware for a core of 32 bits.
 
     Raises:
         FerruleError: the file cannot be read, or is not such a firmware.
@@ -223,12 +225,15 @@ def read_image(path: Path) -> Image:
 
 
 def _image(path: Path, elf: ELFFile) -> Image:
-    if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+    architecture = next((each for each in ARCHITECTURES if each.elf.machine == elf["e_machine"]), None)
+    if architecture is None or elf.elfclass != 32 or not elf.little_endian:
+        known = " or ".join(each.elf.title for each in ARCHITECTURES)
         raise FerruleError(
-            f"{path} is not a firmware for a 32-bit little-endian Arm core", hint="build it for the board first"
+            f"{path} is not a firmware for a 32-bit little-endian {known} core", hint="build it for the board first"
         )
     return Image(
         path=path,
+        architecture=architecture,
         entry=elf["e_entry"] & ~1,
         sections=tuple(_sections(elf)),
         segments=tuple(_segments(elf)),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from ferrule._frozen import frozen
 from ferrule.backends.target import MemoryKind
 from ferrule.boards import Board, Memory
-from ferrule.boards.cores import CORES
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import ENTRY_SYMBOL
 
@@ -55,7 +54,7 @@ class StackGuard:
 
 def stack_guard(board: Board) -> StackGuard | None:
     """Return the guard below the board's stack; None for a core with MSPLIM, which needs none."""
-    if CORES[board.cpu.type].has_stack_limit:
+    if board.core.has_stack_limit:
         return None
     placement = board.placement
     low = board.memory(placement.stack).address

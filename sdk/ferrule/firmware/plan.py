@@ -11,7 +11,7 @@ from dataclasses import field
 from pathlib import Path
 
 from ferrule._frozen import frozen
-from ferrule.backends.contribution import HEADERS, STARTUP
+from ferrule.backends.contribution import HEADERS
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script, roomy_memories
@@ -108,8 +108,9 @@ def plan_build(
     folder = build_dir.resolve()
     place = relative_to or Path()
     third_party = {place / name for name in code.third_party}
-    every = [*(place / name for name in code.sources), *(STARTUP.source_paths if startup else ())]
-    shipped = (*HEADERS.include_paths, *STARTUP.include_paths) if startup else ()
+    own = board.architecture.startup
+    every = [*(place / name for name in code.sources), *(own.source_paths if startup else ())]
+    shipped = (*HEADERS.include_paths, *own.include_paths) if startup else ()
     flags = (
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in code.defines.items()),
         f'-DFERRULE_FLAGS="{" ".join((*toolchain.target_flags(board), f"-{level}"))}"',

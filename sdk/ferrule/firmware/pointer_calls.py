@@ -15,12 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Flag, auto
 from pathlib import Path
 
+from ferrule.architectures import Instructions
 from ferrule.firmware.elf32 import FUNCTION, SECTION, SOURCE, Elf32, ElfSection, ElfSymbol, Relocation
 
-_CALLS = {10, 30, 51, 52, 102, 103}
-"""Relocations of branches to a fixed target (ELF for the Arm architecture): THM_CALL, THM_JUMP24, JUMP19 and so on."""
-_INDEX_TABLE = 0x7000_0001
-"""Type of the sections for unwinding, which the linker script discards."""
 _VECTORS = ".ferrule_vectors"
 
 
@@ -149,8 +146,8 @@ _OWN_FILES: Mapping[str, str] = {
 class Pointers:
     """The functions whose address is in data or code, except in the vector table, and what calls them."""
 
-    def __init__(self, objects: Iterable[Path]) -> None:
-        files = [_ObjectFile(Elf32(path)) for path in objects]
+    def __init__(self, objects: Iterable[Path], instructions: Instructions) -> None:
+        files = [_ObjectFile(Elf32(path), instructions) for path in objects]
         foreign = {each.source for each in files if not each.is_own}
         self._own = {each.source for each in files if each.is_own} - foreign
         self.kinds: dict[str, Kind] = {}
@@ -184,8 +181,9 @@ class Pointers:
 class _ObjectFile:
     """The compiled code of one source."""
 
-    def __init__(self, elf: Elf32) -> None:
+    def __init__(self, elf: Elf32, instructions: Instructions) -> None:
         self._elf = elf
+        self._set = instructions
         self.source = next((symbol.name for symbol in elf.symbols if symbol.type == SOURCE), "")
         """The name of the source, without its folder."""
         self._inside: dict[int, list[ElfSymbol]] = {}
@@ -204,10 +202,10 @@ class _ObjectFile:
         """Yield the function or object with an address of a function, and that function."""
         for number, relocations in self._elf.relocations():
             section = self._elf.sections[number]
-            if not section.is_allocated or section.type == _INDEX_TABLE or section.name.startswith(_VECTORS):
+            if not section.is_allocated or section.type == self._set.unwinding or section.name.startswith(_VECTORS):
                 continue
             for each in relocations:
-                if each.type not in _CALLS:
+                if each.type not in self._set.calls:
                     place = self._place(number, section, each)
                     yield from ((place, key) for key in self._functions(self._elf.symbols[each.symbol]))
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ferrule._frozen import positional
+from ferrule.architectures import ARCHITECTURES
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import MissingToolError
@@ -69,9 +70,13 @@ _HOST_COMPILER = ToolStatus(
 )
 _WITH_CMAKE = "builds projects for cmsis, freertos, threadx and zephyr"
 _PROGRAMS = (
-    ToolStatus("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
-    ToolStatus(
-        "qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"
+    *(
+        ToolStatus(each.gcc.program, "the other toolchain: compiles firmware", f"apt-get install {each.gcc.package}")
+        for each in ARCHITECTURES
+    ),
+    *(
+        ToolStatus(each.program, "the engine qemu: runs firmware on emulated boards", f"apt-get install {each.package}")
+        for each in (architecture.qemu for architecture in ARCHITECTURES)
     ),
     ToolStatus("make", "builds a generated project on its own", "apt-get install make"),
     ToolStatus("cmake", _WITH_CMAKE, "apt-get install cmake"),

@@ -219,7 +219,7 @@ def build_project(
             except (SealError, OSError) as error:
                 elf.unlink(missing_ok=True)  # without the record of what its self-test compares
                 raise FerruleError(f"{elf}: {error}") from None
-    bound = stack_bound(elf, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
+    bound = stack_bound(elf, plan.link.inputs, plan.board.architecture, plan.board.cpu)
     reserved = plan.board.placement.stack_bytes
     if bound.size_bytes is not None and bound.size_bytes > reserved:
         elf.unlink(missing_ok=True)

@@ -7,33 +7,28 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from ferrule.architectures import Architecture, Cpu
 from ferrule.firmware.frames import Code
 from ferrule.firmware.image import StackBound
 from ferrule.firmware.pointer_calls import Pointers
 
 _OWN_STACK = "ferrule_fault_entry"
 """Changes to a stack of its own and does not return."""
-_VECTOR_TABLES = ("ferrule_vectors", "ferrule_interrupt_vectors")
-_SYSTEM_EXCEPTIONS, _INTERRUPT_LINES = 16, 128
-_RESET = 1
-_FRAME, _FLOAT_FRAME, _ALIGNMENT = 32, 104, 4
-"""Bytes that the core saves at an exception, without and with floating-point registers, and the padding (Armv8-M ARM,
-B3.19)."""
 
 
 class _NoBoundError(Exception):
     """Why there is no bound."""
 
 
-def stack_bound(elf: Path, objects: Iterable[Path], *, fpu: bool) -> StackBound:
-    """Return the bound of a linked firmware whose pointers the object files describe.
+def stack_bound(elf: Path, objects: Iterable[Path], architecture: Architecture, cpu: Cpu) -> StackBound:
+    """Return the bound of a firmware that is linked for a core and whose pointers the object files describe.
 
     It is the deepest path of calls from the reset handler, and once the deepest exception handler with the registers
     that the core saves. The bound is valid if all interrupts keep the same priority, as after reset, so that none
     preempts another, and if functions in assembly and in libraries call only what their code names.
     """
     try:
-        return _Graph(Code(elf), objects).bound(_FLOAT_FRAME if fpu else _FRAME)
+        return _Graph(elf, objects, architecture).bound(architecture.exception_bytes(cpu))
     except _NoBoundError as error:
         return StackBound(reason=str(error))
     except RecursionError:
@@ -45,9 +40,10 @@ def stack_bound(elf: Path, objects: Iterable[Path], *, fpu: bool) -> StackBound:
 class _Graph:
     """The depth of each function with all that it calls."""
 
-    def __init__(self, code: Code, objects: Iterable[Path]) -> None:
-        self._code = code
-        self._pointers = Pointers(objects)
+    def __init__(self, elf: Path, objects: Iterable[Path], architecture: Architecture) -> None:
+        self._architecture = architecture
+        code = self._code = Code(elf, architecture.instructions)
+        self._pointers = Pointers(objects, architecture.instructions)
         kinds = self._pointers.kinds
         self._taken = [
             (address, kinds[key]) for address, keys in sorted(code.keys.items()) for key in keys if key in kinds
@@ -58,10 +54,13 @@ class _Graph:
 
     def bound(self, frame_bytes: int) -> StackBound:
         """Return the bound, with this number of bytes that the core saves at an exception."""
-        reset, *handlers = self._vectors()
+        try:
+            reset, *handlers = self._architecture.handlers(self._code.symbols, self._code.word)
+        except LookupError as error:
+            raise _NoBoundError(f"the firmware {error}") from None
         depth = self.depth(reset)
         handler = max(handlers, key=self.depth)
-        exception = frame_bytes + _ALIGNMENT + self.depth(handler)
+        exception = frame_bytes + self.depth(handler)
         return StackBound(
             size_bytes=-(-(depth + exception) // 8) * 8,  # as `placement.stack_bytes` is
             exception_bytes=exception,
@@ -111,14 +110,3 @@ class _Graph:
             path.append(following)
             following = self._depths[following][1]
         return path
-
-    def _vectors(self) -> list[int]:
-        """Return the reset handler, and then every other handler of the vector table once."""
-        if _VECTOR_TABLES[0] not in self._code.symbols:
-            raise _NoBoundError(f"the firmware has no vector table {_VECTOR_TABLES[0]}")
-        words: list[int] = []
-        for table, count in zip(_VECTOR_TABLES, (_SYSTEM_EXCEPTIONS, _INTERRUPT_LINES), strict=True):
-            start = self._code.symbols.get(table)
-            words += [self._code.word(start + 4 * each) or 0 for each in range(count)] if start is not None else []
-        handlers = {word & ~1: None for word in words[_RESET + 1 :] if word}
-        return [words[_RESET] & ~1, *handlers]

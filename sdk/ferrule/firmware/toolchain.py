@@ -12,7 +12,8 @@ from typing import Literal, Protocol, get_args
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
-from ferrule.boards import Board, Cpu
+from ferrule.architectures import ARCHITECTURES, Architecture
+from ferrule.boards import Board
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
@@ -48,7 +49,7 @@ _PAGE_SIZE = "-Wl,-z,max-page-size=0x1000"
 
 
 class Toolchain(Protocol):
-    """A C compiler and linker for Arm cores; all methods except `require` and `version` are pure."""
+    """A C compiler and linker for cores of boards; all methods except `require` and `version` are pure."""
 
     name: str
     """Name used on the command line and in board.toml."""
@@ -129,18 +130,18 @@ class ZigToolchain(Toolchain):
 
     @override
     def target_flags(self, board: Board) -> Words:
-        abi = "eabihf" if board.cpu.hard_float else "eabi"
-        return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(board.cpu)}", *board.flags.get(self.name, ()))
+        return (*board.architecture.zig_flags(board.cpu), *board.flags.get(self.name, ()))
 
 
 @frozen
 class GccToolchain(Toolchain):
-    """Arm's GCC."""
+    """GCC for an architecture."""
 
-    name: str = "arm-none-eabi-gcc"
-    remedy: str = "apt-get install gcc-arm-none-eabi"
+    architecture: Architecture
+    name: str
+    remedy: str
     usual_optimization: Optimization = "O3"
-    portable_command: Words = ("arm-none-eabi-gcc",)
+    portable_command: Words
     libraries: Words = ("-lgcc",)
     builds_runtime: bool = False
     keeps_symbols: Words = ()
@@ -156,13 +157,21 @@ class GccToolchain(Toolchain):
 
     @override
     def target_flags(self, board: Board) -> Words:
-        cpu = board.cpu
-        core = f"-mcpu={cpu.type}{_gcc_extensions(cpu)}"
-        fpu = ("-mfloat-abi=hard", f"-mfpu={cpu.fpu}") if cpu.hard_float else ("-mfloat-abi=soft",)
-        return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
+        return (*self.architecture.gcc_flags(board.cpu), *board.flags.get(self.name, ()))
 
 
-TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), GccToolchain())
+def gcc_for(architecture: Architecture) -> GccToolchain:
+    """Return an architecture's GCC."""
+    gcc = architecture.gcc
+    return GccToolchain(
+        architecture=architecture,
+        name=gcc.program,
+        remedy=f"apt-get install {gcc.package}",
+        portable_command=(gcc.program,),
+    )
+
+
+TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), *(gcc_for(each) for each in ARCHITECTURES))
 DEFAULT_TOOLCHAIN = "zig"
 
 
@@ -193,21 +202,6 @@ def ziglang_program() -> Path | None:
         if is_file(program):
             return program
     return None
-
-
-def _gcc_extensions(cpu: Cpu) -> str:
-    """Return the suffixes that disable absent extensions, since GCC assumes that a core has all of them."""
-    if cpu.type == "cortex-m55":
-        return "+nomve.fp" if cpu.mve else "+nomve"
-    return "+nodsp" if cpu.type == "cortex-m33" and not cpu.dsp else ""
-
-
-def _zig_cpu(cpu: Cpu) -> str:
-    """Return zig's name for a core with its extensions; unlike LLVM, zig assumes no FPU, and no DSP on the M33."""
-    fpu = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp", "fpv5-d16": "+fp_armv8d16"}.get(cpu.fpu, "")
-    dsp = "+dsp" if cpu.type == "cortex-m33" and cpu.dsp else ""
-    mve = "+mve" if cpu.mve else ""  # integers only: float vectors flush subnormal numbers to zero
-    return cpu.type.replace("-", "_") + fpu + dsp + mve
 
 
 def _first_line(command: Words) -> str:

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
+from ferrule.architectures import ARCHITECTURES, Architecture
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, run
 from ferrule.errors import MissingToolError
@@ -36,11 +38,13 @@ int main(void)
     return abs(to[0]);
 }
 """
-_CORE = ("-mcpu=cortex-m3", "-mthumb")
+_FIRST = ARCHITECTURES[0]
+"""Whose compilers build for the platforms with kernels."""
+_CORE = _FIRST.model.unicorn
 _NEWLIB = ("--specs=nano.specs", "--specs=nosys.specs")
 """As projects for CMSIS link."""
 _PROGRAMS: Mapping[str, str] = {
-    "unicorn": "import unicorn; unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)",
+    "unicorn": f"import unicorn; unicorn.Uc(unicorn.{_CORE.architecture}, unicorn.{_CORE.mode})",
     "cffi": "import cffi; cffi.FFI().cdef('int f(int);')",
     "threadpoolctl": "import threadpoolctl; threadpoolctl.threadpool_info()",
     "h5py": "import h5py; h5py.get_config()",
@@ -57,12 +61,16 @@ def tried(tools: Iterable[ToolStatus]) -> list[ToolStatus]:
 
 
 def newlib_status(gcc: ToolStatus) -> ToolStatus:
-    """Return the status of the C library of arm-none-eabi-gcc, which distributions install by itself."""
-    problem = "no compiler" if gcc.path is None else _compiles((gcc.path, *_CORE, *_NEWLIB), _COPIES, link=True)
+    """Return the status of the C library of the kernels' GCC, which distributions install by itself."""
+    problem = (
+        "no compiler"
+        if gcc.path is None
+        else _compiles((gcc.path, *_FIRST.gcc_flags(_FIRST.plain), *_NEWLIB), _COPIES, link=True)
+    )
     return ToolStatus(
         "newlib",
-        "builds projects for cmsis, freertos and threadx: the C library of arm-none-eabi-gcc",
-        "apt-get install libnewlib-arm-none-eabi",
+        f"builds projects for cmsis, freertos and threadx: the C library of {_FIRST.gcc.program}",
+        f"apt-get install {_FIRST.gcc.library}",
         found=problem is None,
         path=gcc.path if problem is None else None,
     )
@@ -79,7 +87,12 @@ def _try_zig(_tool: ToolStatus) -> str | None:
     program = ziglang_program()
     if program is None:
         return "the package has no program"
-    return _compiles((str(program), "cc", "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3"), _DIVIDES)
+    return _compiles((str(program), "cc", *_FIRST.zig_flags(_FIRST.plain)), _DIVIDES)
+
+
+def _try_gcc(architecture: Architecture, tool: ToolStatus) -> str | None:
+    flags = (*architecture.gcc_flags(architecture.plain), "-nostdlib", "-Wl,--entry=main")
+    return _compiles((str(tool.path), *flags), _DIVIDES, link=True)
 
 
 def _try_cc(_tool: ToolStatus) -> str | None:
@@ -102,10 +115,8 @@ _TRIALS: Mapping[str, Callable[[ToolStatus], str | None]] = {
     **dict.fromkeys(_PROGRAMS, lambda tool: _fails((sys.executable, "-c", _PROGRAMS[tool.name]))),
     "ziglang": _try_zig,
     "cc": _try_cc,
-    "arm-none-eabi-gcc": lambda tool: _compiles(
-        (str(tool.path), *_CORE, "-nostdlib", "-Wl,--entry=main"), _DIVIDES, link=True
-    ),
-    "qemu-system-arm": _says("mps2-an385", "-machine", "help"),
+    **{each.gcc.program: partial(_try_gcc, each) for each in ARCHITECTURES},
+    **{each.qemu.program: _says(each.qemu.machine, "-machine", "help") for each in ARCHITECTURES},
     "make": _says("made", "-f", "-", given="all:\n\t@echo made\n"),
     "cmake": _says("made", "-E", "echo", "made"),
     "ninja": _try_version,

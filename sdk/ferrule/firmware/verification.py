@@ -22,7 +22,7 @@ from ferrule.firmware.placement import emit_program
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.project import StackTooSmallError, build_project, write_project
 from ferrule.firmware.seal import RECORD_SYMBOL, SealError, damaged
-from ferrule.firmware.toolchain import OPTIMIZATIONS, GccToolchain, ZigToolchain, check_optimization
+from ferrule.firmware.toolchain import OPTIMIZATIONS, ZigToolchain, check_optimization, gcc_for
 from ferrule.interface import option, spelled
 from ferrule.link import BuildInfo
 from ferrule.network import Network
@@ -183,7 +183,7 @@ def _code(
     if platform(job.platform).tools is not None:
         return State.NOT_CHECKED, f"the tools of {job.platform} build it"
     # zig's compiler states itself as Clang; another one is refused below, since no build here states the same
-    name = GccToolchain().name if stated.compiler.startswith("GCC") else ZigToolchain().name
+    name = gcc_for(job.load_board().architecture).name if stated.compiler.startswith("GCC") else ZigToolchain().name
     levels = [flag.removeprefix("-") for flag in stated.flags.split() if flag.removeprefix("-") in OPTIMIZATIONS]
     if not levels:
         return State.NOT_CHECKED, "the firmware does not state the flags of its build"

@@ -70,7 +70,7 @@ _GROUNDS = {
     ),
     "freertos": _Ground(folder="freertos", headers=("FreeRTOS.h", "semphr.h", "task.h")),
     "threadx": _Ground(folder="threadx", headers=("tx_api.h",)),
-    "bare_metal": _Ground(folder="host", headers=("fake_kernel.h",), choices=(("interrupt.c", "__arm__"),)),
+    "bare_metal": _Ground(folder="host", headers=("fake_kernel.h",)),
 }
 _WATCHED = {
     "device.c": ("init", "activate", "deactivate", "recover", "open", "open_for", "close", "abort"),

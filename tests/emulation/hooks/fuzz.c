@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "cortex_m.h"
 #include "cycle_counter.h"
 #include "system_control.h"
 #include "systick.h"

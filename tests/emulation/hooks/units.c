@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "cortex_m.h"
 #include "exceptions.h"
 #include "uart.h"
 

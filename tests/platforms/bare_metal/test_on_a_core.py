@@ -11,6 +11,7 @@ from guest import build_guest, in_virtual_time
 from needs import require_module
 
 from ferrule import resources
+from ferrule.architectures import CORTEX_M
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
 from ferrule.link.protocol import Status
@@ -70,7 +71,8 @@ def test_waits_that_fail(board: str, arm_gcc: str, tmp_path: Path, qemu: str) ->
     adapter = root / "platforms" / "bare_metal"
     sources = [
         *(root / "src_c" / "device" / each for each in ("device.c", "command.c")),
-        *(adapter / "src" / each for each in ("bare_metal.c", "systick.c")),
+        adapter / "src" / "bare_metal.c",
+        *CORTEX_M.bare_metal.part("timer").source_paths,
     ]
     flags = [
         f"-I{adapter / 'include'}",

@@ -26,9 +26,9 @@ FOLDER = Path(__file__).parent / "firmware"
 ROOT = resources.root()
 BASE, LINE, CLOCK_HZ = 0xA000_0000, 28, 25_000_000
 CYCLES_PER_US = CLOCK_HZ // 1_000_000
-SYSTICK = "platforms/bare_metal/src/systick.c"
+TIMER = "sdk/ferrule/architectures/cortex_m/bare_metal/timer.c"
 SLEEP = "include/ferrule/sleep.h"
-SOURCES = ("src_c/device/device.c", "src_c/device/command.c", "platforms/bare_metal/src/bare_metal.c", SYSTICK)
+SOURCES = ("src_c/device/device.c", "src_c/device/command.c", "platforms/bare_metal/src/bare_metal.c", TIMER)
 INFERENCE_US = 53_000
 
 
@@ -180,7 +180,7 @@ def test_the_counter_shares_systick(firmware: Machine, qemu: str) -> None:
     assert qemu
     with running(firmware, "qemu") as core:
         source, counted, us = core.ask("c", 0, 3_000, 3)
-    assert source == 2  # FERRULE_COUNTER_SYSTICK
+    assert source == 2  # FERRULE_COUNTER_TIMER
     assert us >= 3_000
     assert 3_000 * CYCLES_PER_US <= counted <= (us + 1) * CYCLES_PER_US
 
@@ -194,9 +194,9 @@ MUTANTS = {
     ),
     "not forgotten after": (SLEEP, "*notified = false;\n            ferrule_port", "ferrule_port"),
     "no alarm": (SLEEP, "ferrule_port_alarm(timeout_us - passed);", ""),
-    "late alarm": (SYSTICK, "cycles >= systick.ends - now", "true"),
-    "uncounted period": (SYSTICK, "systick.ends += PERIOD;\n    (void)", "(void)"),
-    "uncounted alarm": (SYSTICK, "systick.ends = now + cycles;", ""),
+    "late alarm": (TIMER, "cycles >= systick.ends - now", "true"),
+    "uncounted period": (TIMER, "systick.ends += PERIOD;\n    (void)", "(void)"),
+    "uncounted alarm": (TIMER, "systick.ends = now + cycles;", ""),
     "no sleep": (SLEEP, "ferrule_port_sleep(masked);", "ferrule_port_critical_exit(masked);"),
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GDB's remote serial protocol for a halted Arm M-profile core (GDB manual, E.2 to E.6, G.5.3)."""
+"""GDB's remote serial protocol for a halted core (GDB manual, E.2 to E.6)."""
 
 from __future__ import annotations
 
@@ -7,36 +7,22 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
-from ferrule.emulation.crash import CORE_REGISTERS
+from ferrule.architectures import RegisterNames
 
-REGISTERS = (*CORE_REGISTERS, "xpsr")
-"""The registers in GDB's order, 32 bits each."""
 LARGEST_PACKET = 4096
 OK, UNKNOWN, ERROR = b"OK", b"", b"E01"
 _DIGITS = 8
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 
-def _description() -> bytes:
-    types = {"sp": ' type="data_ptr"', "pc": ' type="code_ptr"'}
-    rows = [f'<reg name="{name}" bitsize="32"{types.get(name, "")}/>' for name in REGISTERS]
-    return (
-        '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target><architecture>arm</architecture>'
-        f'<feature name="org.gnu.gdb.arm.m-profile">{"".join(rows)}</feature></target>'
-    ).encode()
-
-
-DESCRIPTION = _description()
-
-
 class GdbTarget(Protocol):
     """A halted core; addresses and values have 32 bits."""
 
     def register(self, name: str) -> int:
-        """Return the value of one of REGISTERS."""
+        """Return the value of a register."""
 
     def set_register(self, name: str, value: int) -> None:
-        """Set one of REGISTERS."""
+        """Set a register."""
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
         """Read bytes of a memory; fewer if the memory ends earlier."""
@@ -58,15 +44,17 @@ class Resume(Enum):
 class GdbStub:
     """Answers GDB's packets for one target."""
 
-    def __init__(self, target: GdbTarget) -> None:
+    def __init__(self, target: GdbTarget, registers: RegisterNames) -> None:
         self._target = target
+        self._registers = registers.all
+        self._description = registers.description
         self.acknowledges = True
         """Whether packets are acknowledged; False once GDB has requested QStartNoAckMode."""
         self.breakpoints: set[int] = set()
         """The addresses of instructions before which the core halts."""
         self._handlers: dict[bytes, Callable[[bytes], bytes | Resume]] = {
             b"?": lambda _rest: b"S05",
-            b"g": lambda _rest: b"".join(self._hex(name) for name in REGISTERS),
+            b"g": lambda _rest: b"".join(self._hex(name) for name in self._registers),
             b"G": self._write_registers,
             b"p": self._read_register,
             b"P": self._write_register,
@@ -100,20 +88,20 @@ class GdbStub:
 
     def _write_registers(self, rest: bytes) -> bytes:
         data = bytes.fromhex(rest.decode("ascii"))
-        if len(data) < 4 * len(REGISTERS):
+        if len(data) < 4 * len(self._registers):
             return ERROR
-        for index, name in enumerate(REGISTERS):
+        for index, name in enumerate(self._registers):
             self._target.set_register(name, int.from_bytes(data[4 * index : 4 * index + 4], "little"))
         return OK
 
     def _read_register(self, rest: bytes) -> bytes:
         number = _number(rest)
-        return self._hex(REGISTERS[number]) if number < len(REGISTERS) else ERROR
+        return self._hex(self._registers[number]) if number < len(self._registers) else ERROR
 
     def _write_register(self, rest: bytes) -> bytes:
         number, _, digits = rest.partition(b"=")
         value = int.from_bytes(bytes.fromhex(digits.decode("ascii")), "little")
-        self._target.set_register(REGISTERS[_number(number)], value & 0xFFFF_FFFF)
+        self._target.set_register(self._registers[_number(number)], value & 0xFFFF_FFFF)
         return OK
 
     def _read_memory(self, rest: bytes) -> bytes:
@@ -146,8 +134,8 @@ class GdbStub:
             return b"PacketSize=%x;qXfer:features:read+;QStartNoAckMode+;vContSupported+" % LARGEST_PACKET
         if rest.startswith(b"Xfer:features:read:target.xml:"):
             offset, size = (_number(each) for each in rest.rpartition(b":")[2].split(b","))
-            piece = DESCRIPTION[offset : offset + size]
-            return (b"m" if offset + size < len(DESCRIPTION) else b"l") + piece
+            piece = self._description[offset : offset + size]
+            return (b"m" if offset + size < len(self._description) else b"l") + piece
         fixed = {b"Attached": b"1", b"C": b"QC1", b"fThreadInfo": b"m1", b"sThreadInfo": b"l", b"Symbol::": OK}
         return fixed.get(rest, UNKNOWN)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine qemu: QEMU's system emulator for Arm."""
+"""The engine qemu: QEMU's system emulators."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import shutil
 from collections.abc import Sequence
 
 from ferrule._typing import override
+from ferrule.architectures import ARCHITECTURES
+from ferrule.architectures.architecture import Qemu
 from ferrule.boards import Board
 from ferrule.emulation.engine import Engine, Machine, Session, version_of
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
 
-PROGRAM = "qemu-system-arm"
+_EMULATORS = tuple(each.qemu for each in ARCHITECTURES)
+
+
+def _missing(qemu: Qemu) -> MissingToolError:
+    return MissingToolError(f"{qemu.program} is missing", hint=f"apt-get install {qemu.package}")
 
 
 class QemuEngine(Engine):
@@ -22,13 +28,13 @@ class QemuEngine(Engine):
 
     @override
     def missing(self) -> MissingToolError | None:
-        if shutil.which(PROGRAM) is None:
-            return MissingToolError(f"{PROGRAM} is missing", hint="apt-get install qemu-system-arm")
-        return None
+        if any(shutil.which(each.program) for each in _EMULATORS):
+            return None
+        return _missing(_EMULATORS[0])
 
     @override
     def version(self) -> str:
-        return version_of(shutil.which(PROGRAM) or "")
+        return version_of(next(filter(None, (shutil.which(each.program) for each in _EMULATORS)), ""))
 
     @override
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
@@ -44,4 +50,8 @@ class QemuEngine(Engine):
 
     @override
     def _start(self, machine: Machine) -> Session:
-        return QemuSession(shutil.which(PROGRAM) or PROGRAM, machine)
+        qemu = machine.board.architecture.qemu
+        program = shutil.which(qemu.program)
+        if program is None:
+            raise _missing(qemu)
+        return QemuSession(program, machine)

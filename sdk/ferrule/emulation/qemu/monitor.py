@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.emulation.crash import CORE_REGISTERS, EngineError
+from ferrule.architectures.architecture import Qemu
+from ferrule.emulation.crash import EngineError
 
 TIMEOUT_S = 10.0
 LOOK_S = 0.5
 """Time between two looks at the clock."""
-_REGISTER = re.compile(r"\b(R\d\d|XPSR|PSR)=([0-9a-f]{8})", re.IGNORECASE)
-_NAMES = {f"R{number:02d}": name for number, name in enumerate(CORE_REGISTERS)}
 
 
 class Monitor:
-    """A QMP client on a connected socket; `clock` has the seconds that pass for QEMU."""
+    """A QMP client of an architecture's QEMU on a connected socket; `clock` has the seconds that pass for QEMU."""
 
-    def __init__(self, connection: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, connection: socket.socket, qemu: Qemu, clock: Callable[[], float] = time.monotonic) -> None:
         connection.settimeout(LOOK_S)
         self._connection = connection
+        self._qemu = qemu
         self._clock = clock
         self._received = b""
         self._greeted = False
@@ -86,7 +86,8 @@ class Monitor:
     def registers(self) -> dict[str, int]:
         """Return the core registers by name."""
         text = self._human("info registers")
-        return {_NAMES.get(name, "xpsr"): int(value, 16) for name, value in _REGISTER.findall(text.upper())}
+        found = re.findall(self._qemu.registers, text, re.IGNORECASE)
+        return {self._qemu.renamed.get(name.upper(), name.lower()): int(value, 16) for name, value in found}
 
     def words(self, address: int, count: int) -> list[int]:
         """Return 32-bit words of the guest's memory."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from ferrule._typing import override
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import Counters, Machine
-from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.process_session import ProcessSession
 from ferrule.emulation.qemu.memory import SERVER, QemuMemory
 from ferrule.emulation.qemu.monitor import Monitor
@@ -25,7 +24,7 @@ class QemuSession(ProcessSession):
     def __init__(self, program: str, machine: Machine) -> None:
         super().__init__(machine)
         self._process = QemuProcess(program, machine.board, machine.elf, self._uarts(machine), machine.options.gdb)
-        self._monitor = Monitor(self._process.monitor, self.clock)
+        self._monitor = Monitor(self._process.monitor, self._architecture.qemu, self.clock)
         self._debugged = machine.options.gdb is not None
         self._memory: QemuMemory | None = None
         self._connect(machine, self._process.uarts)
@@ -74,7 +73,7 @@ class QemuSession(ProcessSession):
 
     @override
     def _record_words(self, address: int) -> list[int]:
-        return self._monitor.words(address, len(FIELDS))
+        return self._monitor.words(address, self._architecture.fault_words)
 
     @override
     def crash_report(self, reason: str) -> CrashReport:

@@ -187,7 +187,7 @@ def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, i
     what = f"device {device.name}: its interrupt cannot rise within a tick of the co-simulation socket"
     if release < (1, 16):
         raise EngineError(f"{what} in Renode before 1.16", hint=hint)
-    core = read_platform(board.platform).of_type("CPU.CortexM")[0]
+    core = read_platform(board.platform).of_type(board.architecture.platform.core)[0]
     if core.properties.get("enableTrustZone"):  # the socket cannot read whether the secure SysTick is in use
         raise EngineError(f"{what} on board {board.name}, which has TrustZone", hint=hint)
 

@@ -131,12 +131,12 @@ def _classes(values: Iterable[Value]) -> Iterator[str]:
 
 def core_name(board: Board) -> str:
     """Return the name of the board's core in its platform description."""
-    return _single(read_platform(board.platform), "CPU.CortexM")
+    return _single(read_platform(board.platform), board.architecture.platform.core)
 
 
 def platform_text(board: Board, entries: Sequence[Entry]) -> str:
     """Return a platform description that extends the board's own with the devices."""
-    controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
+    controller = _single(read_platform(board.platform), board.architecture.platform.controller) if entries else ""
     parts = [
         f'using "{REPL_STRING.quote(board.path_for_renode(board.platform).as_posix())}"\n',
         *(each(board, controller) for each in entries),

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from ferrule._typing import override
+from ferrule.architectures import address_text
 from ferrule.devices.watchdog import POLL_S
-from ferrule.emulation.crash import CORE_REGISTERS, CrashReport, EngineError, address_text
+from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import Counters, Machine
-from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.process_session import ProcessSession
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
@@ -27,28 +27,27 @@ from ferrule.emulation.renode.script import (
 from ferrule.emulation.renode.server import RenodeServer
 from ferrule.firmware import read_image
 from ferrule.firmware.frames import Code
-from ferrule.firmware.thumb_effect import selects_zero
 from ferrule.interface import option
 
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
 the cycle counter does not advance within a quantum of virtual time."""
-LAST_WITH_WRONG_SELECTS = (1, 16)
-"""The last release in which CSEL, CSINC, CSINV and CSNEG with the zero register read the program counter instead."""
 
 
-def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
+def _require_correct_instructions(machine: Machine, found: tuple[int, int]) -> None:
     """Raise RenodeError if this release computes instructions of the firmware wrongly."""
-    if found > LAST_WITH_WRONG_SELECTS or machine.board.cpu.type != "cortex-m55":
-        return
-    wrong = [address for address, *words in Code(machine.elf).instructions() if selects_zero(*words)]
-    if wrong:
-        place = f"{address_text(wrong[0])} ({read_image(machine.elf).describe(wrong[0])})"
-        raise RenodeError(
-            f"the firmware contains CSET or other conditional selects with the zero register ({len(wrong)}, first at "
-            f"{place}); Renode up to 1.16.1 reads the program counter in place of zero",
-            hint=f"run board {machine.board.name} with {option('engine', 'qemu')}, or with a later Renode",
-        )
+    architecture = machine.board.architecture
+    for defect in architecture.renode_defects:
+        if found > defect.last_release or machine.board.cpu.type not in defect.cores:
+            continue
+        code = Code(machine.elf, architecture.instructions)
+        wrong = [address for address, *words in code.instructions() if defect.is_wrong(*words)]
+        if wrong:
+            place = f"{address_text(wrong[0])} ({read_image(machine.elf).describe(wrong[0])})"
+            raise RenodeError(
+                f"the firmware contains {defect.what} ({len(wrong)}, first at {place}); {defect.why}",
+                hint=f"run board {machine.board.name} with {option('engine', 'qemu')}, or with a later Renode",
+            )
 
 
 class RenodeSession(ProcessSession):
@@ -107,7 +106,7 @@ class RenodeSession(ProcessSession):
     def _load(self, server: RenodeServer, machine: Machine, kind: AttachmentKind) -> None:
         process, robot = server.process, server.robot
         self._release = server.release
-        _require_correct_selects(machine, self._release)
+        _require_correct_instructions(machine, self._release)
         self._attachments = attach(kind, machine, process, self._release)
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
         entries = [each.entry for each in self._attachments]
@@ -171,7 +170,7 @@ class RenodeSession(ProcessSession):
         first = self._word(address)
         if not first:  # the record begins with a mark; without it, one read is enough
             return [first]
-        return [first, *(self._word(address + 4 * index) for index in range(1, len(FIELDS)))]
+        return [first, *(self._word(address + 4 * index) for index in range(1, self._architecture.fault_words))]
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
@@ -179,7 +178,7 @@ class RenodeSession(ProcessSession):
         self._execute("pause")
         registers = {
             name: int(self._execute(f"sysbus.{self._core} GetRegister {number}"), 0)
-            for number, name in enumerate(CORE_REGISTERS)
+            for number, name in enumerate(self._architecture.registers.numbered)
         }
         record = self._recorded_fault()
         executed = self.counters().instructions

@@ -33,7 +33,7 @@ class Returns:
 
     def on_return(self, call: Callable[[], None]) -> None:
         """Call a function when the function that the core has just entered returns."""
-        address, stack = self._guest.register("lr") & ~1, self._guest.register("sp")
+        address, stack = self._guest.returns_to, self._guest.register("sp")
         if address in self._waiting:
             self._waiting[address].setdefault(stack, []).append(call)
             return
@@ -105,7 +105,7 @@ class DeviceContract:
 
         def enter() -> None:
             guest = self._guest
-            tables = zip(("r0", "r1"), model.pointers, strict=True)
+            tables = zip(guest.registers_of.arguments[:2], model.pointers, strict=True)
             given = {word for name, count in tables for word in guest.words(guest.register(name), count)}
             self._entered[guest.register("sp")] = _Run(model, given, commands)
 
@@ -115,7 +115,7 @@ class DeviceContract:
     # ---- the announcements of executors, as in ferrule/held.h
 
     def _next(self) -> None:
-        held, index = self._guest.register("r0"), self._guest.register("r1")
+        held, index = self._guest.argument(0), self._guest.argument(1)
         run = self._runs.get(held)
         if run is None:
             above = min((stack for stack in self._entered if stack > held), default=None)
@@ -131,21 +131,21 @@ class DeviceContract:
             run.at_work[index] = command
 
     def _ran(self) -> None:
-        run = self._runs.get(self._guest.register("r0"))
+        run = self._runs.get(self._guest.argument(0))
         command = None if run is None or run.is_begun else run.at_work.get(run.index)
-        if command is not None and self._guest.register("r2") == 0:
+        if command is not None and self._guest.argument(2) == 0:
             self.account.end(command)
 
     def _finish(self) -> None:
         """Follow the collection of a layer that was begun, which is over when the function returns."""
-        run, index = self._runs.get(self._guest.register("r0")), self._guest.register("r2")
+        run, index = self._runs.get(self._guest.argument(0)), self._guest.argument(2)
         command = None if run is None else run.at_work.get(index)
         if run is None or command is None:
             return
         self._settle(run)
 
         def returned() -> None:
-            if self._guest.register("r0") == 0:
+            if self._guest.argument(0) == 0:
                 self.account.end(command)
                 run.collected.append(index)
 
@@ -153,7 +153,7 @@ class DeviceContract:
 
     def _end(self) -> None:
         """Follow the end of a run: it closes the devices, which are silent when it returns."""
-        run, status = self._runs.pop(self._guest.register("r0"), None), self._guest.register("r1")
+        run, status = self._runs.pop(self._guest.argument(0), None), self._guest.argument(1)
         if run is None:
             return
         if status == 0:

@@ -25,7 +25,7 @@ class Debugger:
         self._processor = processor
         self._guest = processor.guest
         self._connection = connection
-        self._stub = GdbStub(self._guest)
+        self._stub = GdbStub(self._guest, self._guest.registers_of)
         self._stands = True
         self._attached = True
 

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.engine import Clock, Engine, Machine, Session
-from ferrule.emulation.unicorn.guest import MODELS
 from ferrule.emulation.unicorn.library import PURPOSE
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import MissingToolError
@@ -35,9 +34,10 @@ class UnicornEngine(Engine):
 
     @override
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
-        if board.cpu.type in MODELS:
+        models = board.architecture.model.unicorn.models
+        if board.cpu.type in models:
             return None
-        return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"
+        return f"unicorn has no {board.cpu.type} (it has {', '.join(models)})"
 
     @override
     def refuses_clock(self, board: Board, clock: Clock) -> str | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ferrule.architectures import address_text
 from ferrule.boards import Board
-from ferrule.emulation.crash import address_text
-from ferrule.emulation.fault_record import FAULTS, causes
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.layout import CoreFault, Fault
 
@@ -26,14 +25,6 @@ WRITE_REFUSED = 22
 PLAIN: Mapping[int, int] = {22: 20, 23: 19}
 """Types to report for device registers, which are unprotected but mapped as protected to intercept accesses."""
 
-EXCEPTIONS: Mapping[int, str] = {1: "undefined instruction", 2: "supervisor call (svc)", 3: "prefetch abort"}
-"""Names by the emulator's exception number; exceptions of M-profile cores are handled earlier."""
-
-
-def exception_text(number: int) -> str:
-    """Describe an exception that M-profile cores do not have."""
-    return f"{EXCEPTIONS.get(number, f'exception {number} of the emulator')}, which no M-profile core takes"
-
 
 def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice]) -> str | None:
     """Describe a refused access on a board with some devices; None if no access was refused."""
@@ -51,7 +42,7 @@ def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice]) -> 
 
 def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice]) -> str:
     """Describe a fault on a board: the exception first raised for it and its causes."""
-    text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes(fault.status, fault.hard_status))})"
+    text = board.architecture.model.fault_text(fault.exception, fault.status, fault.hard_status)
     access = access_text(fault.access, board, devices)
     return f"{text}: {access}" if access else text
 

@@ -6,27 +6,17 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from ferrule.architectures import address_text
 from ferrule.boards import Board, Memory, MemoryKind
 from ferrule.devices import BusError
-from ferrule.emulation.crash import EngineError, address_text
+from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.library import load_hooks
 from ferrule.firmware import Image
-
-PAGE_BYTES = 1024
-"""Unicorn's smallest mapping for M-profile cores."""
-MODELS: Mapping[str, str] = {
-    "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
-    "cortex-m0plus": "UC_CPU_ARM_CORTEX_M0",
-    "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
-    "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
-    "cortex-m7": "UC_CPU_ARM_CORTEX_M7",
-    "cortex-m33": "UC_CPU_ARM_CORTEX_M33",
-}
 
 ReadRegister = Callable[[int, int], int]
 """(offset, size in bytes) -> value"""
@@ -48,24 +38,30 @@ class Guest:
     """One emulated core with its memories; it executes only within `Processor.run` and `Processor.step`."""
 
     def __init__(self, board: Board) -> None:
-        unicorn = self._unicorn = import_module("unicorn")
-        self._arm = import_module("unicorn.arm_const")
-        self._library = import_module("unicorn.unicorn_py3.unicorn").uclib
-        model = MODELS.get(board.cpu.type)
+        architecture = board.architecture
+        self.registers_of = architecture.registers
+        """The names of its registers."""
+        self.semihosting = architecture.semihosting
+        self.model = architecture.model
+        """What its architecture brings to this engine."""
+        core = self.model.unicorn
+        model = core.models.get(board.cpu.type)
         if model is None:
             raise EngineError(
                 f"the unicorn engine has no {board.cpu.type}, the core of board {board.name}",
-                hint=f"it has {', '.join(MODELS)}",
+                hint=f"it has {', '.join(core.models)}",
             )
-        self.hooks = load_hooks()
+        unicorn = self._unicorn = import_module("unicorn")
+        self._constants = import_module(core.constants)
+        self._library = import_module("unicorn.unicorn_py3.unicorn").uclib
+        self.hooks = load_hooks(self.model)
         self._board_name = board.name
         self.failure: BaseException | None = None
         """The exception raised by a device model in Python; None if there is none."""
         self.failed_registers: dict[str, int] = {}
         """The core's registers when it was raised: at the access, or after the block if the access is not exact."""
-        # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is selected afterwards.
-        self.engine: Any = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
-        self.engine.ctl_set_cpu_model(getattr(self._arm, model))
+        self.engine: Any = unicorn.Uc(getattr(unicorn, core.architecture), getattr(unicorn, core.mode))
+        self.engine.ctl_set_cpu_model(getattr(self._constants, model))
         self.engine.ctl_exits_enabled(True)  # no address ends the emulation
         self._handle = self.engine._uch  # noqa: SLF001 (the binding has no way to add a hook in C)
         self.state = layout.GuestState()
@@ -94,12 +90,17 @@ class Guest:
         ):
             setattr(state, field, self._address_of(self._library, function))
         state.engine = self._handle.value
-        for index, name in enumerate(layout.GUEST_REGISTERS):
+        for index, name in enumerate(self.model.registers):
             state.register_ids[index] = self.register_id(name)
 
     def register_id(self, name: str) -> int:
         """Return unicorn's number for a register."""
-        return int(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"))
+        return int(getattr(self._constants, f"{self.model.unicorn.register_prefix}{name.upper()}"))
+
+    @property
+    def state_address(self) -> int:
+        """The address of its `struct ferrule_guest`."""
+        return ctypes.addressof(self.state)
 
     @staticmethod
     def _address_of(library: ctypes.CDLL, function: str) -> int:
@@ -111,7 +112,7 @@ class Guest:
             raise EngineError(f"unicorn can't {what}: {self.error_text(error)}")
 
     def _map_memory(self, memory: Memory) -> None:
-        size = _pages(memory.size_bytes)
+        size = self._pages(memory.size_bytes)
         storage = mmap.mmap(-1, size)
         address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
         constant = memory.kind is MemoryKind.FLASH
@@ -225,7 +226,7 @@ class Guest:
             start = window.address + address - home.address
             bytes_ = window.data + address - home.address
             handle = self._handle
-            size = ctypes.c_size_t(_pages(size_bytes))
+            size = ctypes.c_size_t(self._pages(size_bytes))
             self.check(self._library.uc_mem_unmap(handle, ctypes.c_uint64(start), size), f"unmap {start:#x}")
             self.map_c(start, size_bytes, read, write, unit)
             if protected:
@@ -237,7 +238,7 @@ class Guest:
         self._map_functions(f"{size_bytes} silent bytes", address, size_bytes, None, None, None, None)
 
     def _map_functions(self, what: str, address: int, size_bytes: int, *functions: int | None) -> None:
-        error = self._library.uc_mmio_map(self._handle, ctypes.c_uint64(address), _pages(size_bytes), *functions)
+        error = self._library.uc_mmio_map(self._handle, ctypes.c_uint64(address), self._pages(size_bytes), *functions)
         self.check(error, f"map {what} at {address:#x}")
 
     def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
@@ -320,19 +321,33 @@ class Guest:
 
     def synchronise(self, address: int, size_bytes: int) -> None:
         """Make `state.now` exact at every access to a peripheral."""
-        self.engine.mem_protect(address, _pages(size_bytes), self._unicorn.UC_PROT_NONE)
+        self.engine.mem_protect(address, self._pages(size_bytes), self._unicorn.UC_PROT_NONE)
+
+    def _pages(self, size_bytes: int) -> int:
+        page = self.model.unicorn.page_bytes
+        return -(-size_bytes // page) * page
 
     def register(self, name: str) -> int:
-        """Return the value of a core register: `r0` to `r12`, `sp`, `lr`, `pc` or `xpsr`."""
+        """Return the value of a register of the architecture by its name."""
         return int(self.engine.reg_read(self.register_id(name))) & 0xFFFF_FFFF
 
     def registers(self) -> dict[str, int]:
         """Return the values of the core registers by name."""
-        return {name: self.register(name) for name in layout.FAULT_REGISTERS}
+        return {name: self.register(name) for name in self.registers_of.all}
 
     def set_register(self, name: str, value: int) -> None:
-        """Set a core register; the Thumb bit of `pc`, without which the core would fault, is added."""
-        self.engine.reg_write(self.register_id("xpsr_nzcvqg" if name == "xpsr" else name), value | (name == "pc"))
+        """Set a register of the architecture."""
+        own, value = self.model.written(name, value)
+        self.engine.reg_write(self.register_id(own), value)
+
+    def argument(self, index: int) -> int:
+        """Return one of the first arguments at the first instruction of a function; 0 is the result at its end."""
+        return self.register(self.registers_of.arguments[index])
+
+    @property
+    def returns_to(self) -> int:
+        """The address to which the function that the core has just entered returns."""
+        return self.register(self.registers_of.link) & ~1
 
     def executed(self) -> int:
         """Return the number of instructions executed since reset."""
@@ -348,7 +363,3 @@ class Guest:
         """Return unicorn's text for an error number."""
         text: bytes = self._library.uc_strerror(error)
         return text.decode()
-
-
-def _pages(size_bytes: int) -> int:
-    return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES

@@ -7,7 +7,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-from ferrule.emulation.crash import CORE_REGISTERS
+from ferrule.architectures.core_model import MOST_REGISTERS
 
 U8, U16, U32, U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
 I32, I64, POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
@@ -38,15 +38,6 @@ class Stop(IntEnum):
     ERROR = 9
     BREAKPOINT = 10
     OWNERSHIP = 11
-
-
-GUEST_REGISTERS = (
-    "R0", "R1", "R2", "R3", "R12", "SP", "LR", "PC", "XPSR", "XPSR_NZCVQG", "IEPSR", "CPSR",
-    "CONTROL", "PRIMASK", "BASEPRI", "FAULTMASK", "PSP", "FPSCR", "D0",
-)  # fmt: skip
-"""Unicorn's names in the order of enum ferrule_register."""
-FAULT_REGISTERS = (*CORE_REGISTERS, "xpsr")
-"""Register names in the order of ferrule_fault.registers."""
 
 
 def _each(kind: Any, *names: str) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401 a type of ctypes
@@ -108,7 +99,7 @@ class GuestState(ctypes.Structure):
         ("fault", Fault),
         ("ask", POINTER),
         ("answer", U64),
-        ("register_ids", I32 * len(GUEST_REGISTERS)),
+        ("register_ids", I32 * MOST_REGISTERS),
         *_each(
             U32,
             "window_count",
@@ -137,16 +128,7 @@ class CoreFault(ctypes.Structure):
         ("access", Fault),
         ("executed", U64),
         *_each(U32, "exception", "status", "hard_status"),
-        ("registers", U32 * len(FAULT_REGISTERS)),
-    )
-
-
-class CoreConfig(ctypes.Structure):
-    """struct ferrule_core_config."""
-
-    _fields_ = (
-        *_each(U32, "architecture", "lines", "priority_mask", "cpu_id", "vector_table"),
-        ("register_ids", I32 * len(FAULT_REGISTERS)),
+        ("registers", U32 * MOST_REGISTERS),
     )
 
 
@@ -157,16 +139,6 @@ class TimedMemory(ctypes.Structure):
         *_each(U64, "address", "bytes"),
         *_each(U32, "wait_states", "write_wait_states", "width_bytes", "prefetch", "code_cache", "data_cache"),
         *_each(U32, "width_shift", "line_shift"),
-    )
-
-
-class CycleCounterState(ctypes.Structure):
-    """struct ferrule_cycle_counter."""
-
-    _fields_ = (
-        ("guest", ctypes.POINTER(GuestState)),
-        ("since", U64),
-        *_each(U32, "value", "control", "trace_enabled", "reserved"),
     )
 
 

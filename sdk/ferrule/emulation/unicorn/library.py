@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ferrule.architectures.core_model import CoreModel
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.layout import I32, POINTER, U32, U64
@@ -18,21 +19,29 @@ PURPOSE = "the unicorn engine"
 SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
-    *("alignment", "guest", "checks", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("ownership", "owned_layers", "operation", "pipeline", "waits", "timing"),
+    *("alignment", "guest", "checks", "core", "operation", "pipeline", "ownership", "owned_layers", "waits", "timing"),
     *("uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )
-SOURCES = (*HEADERS, "narrow", "wide", "floating", "run")
+SOURCES = tuple(name for name in HEADERS if name not in {"alignment", "core"})
+"""The engine's own C; the architecture has that of alignment.h and core.h."""
 
 
-def compiled_hooks() -> Path:
-    """Return the path of the shared library, which is compiled unless it is cached; see `NativeLibrary.file`."""
+def compiled_hooks(model: CoreModel) -> Path:
+    """Return the path of an architecture's shared library, compiled unless it is cached; see `NativeLibrary.file`."""
+    own = model.hooks
     return NativeLibrary(
         name="unicorn_hooks",
         title="unicorn hooks",
         purpose=PURPOSE,
-        sources=tuple(SOURCE_FOLDER / f"{name}.c" for name in SOURCES),
-        headers=tuple(SOURCE_FOLDER / f"{name}.h" for name in (*HEADERS, "decoding")),
+        sources=(
+            *(SOURCE_FOLDER / f"{name}.c" for name in SOURCES),
+            *(own.folder / f"{name}.c" for name in own.sources),
+        ),
+        headers=(
+            *(SOURCE_FOLDER / f"{name}.h" for name in HEADERS),
+            *(own.folder / f"{name}.h" for name in own.headers),
+        ),
+        include_dirs=(SOURCE_FOLDER, own.folder),
         flags=FLAGS,
         facts=(importlib.metadata.version("unicorn"),),
     ).file()
@@ -41,8 +50,6 @@ def compiled_hooks() -> Path:
 _MIRRORS = (
     ("ferrule_guest_bytes", layout.GuestState),
     ("ferrule_fault_bytes", layout.CoreFault),
-    ("ferrule_core_config_bytes", layout.CoreConfig),
-    ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
     ("ferrule_uart_bytes", layout.UartState),
     ("ferrule_ownership_bytes", layout.OwnershipState),
     ("ferrule_memory_timing_bytes", layout.TimedMemory),
@@ -50,12 +57,9 @@ _MIRRORS = (
 """The functions that return the sizes of structs, and the structs as they are here."""
 EXPIRE = ctypes.CFUNCTYPE(None, POINTER)
 """Type of the function that a timer calls."""
-_GUEST, _CONFIG, _FAULT, _OWNERSHIP, _UART, _TIMED_MEMORY = map(
+_GUEST, _FAULT, _OWNERSHIP, _UART, _TIMED_MEMORY = map(
     ctypes.POINTER,
-    (
-        *(layout.GuestState, layout.CoreConfig, layout.CoreFault, layout.OwnershipState, layout.UartState),
-        layout.TimedMemory,
-    ),
+    (layout.GuestState, layout.CoreFault, layout.OwnershipState, layout.UartState, layout.TimedMemory),
 )
 _UART_FUNCTIONS = (
     "update",
@@ -79,8 +83,7 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_timing_watches", U32, (POINTER,)),
     ("ferrule_guest_allow_code", ctypes.c_bool, (_GUEST, U32)),
     ("ferrule_core_bytes", U64, ()),
-    ("ferrule_core_reset", None, (POINTER, _GUEST, _CONFIG)),
-    ("ferrule_core_attach_trace", None, (POINTER, POINTER, POINTER)),
+    ("ferrule_core_reset", None, (POINTER, _GUEST, POINTER)),
     ("ferrule_core_time", U64, (POINTER,)),
     ("ferrule_core_exact_time", U64, (POINTER,)),
     ("ferrule_core_next_event", U64, (POINTER,)),
@@ -91,8 +94,6 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_core_run", U32, (POINTER, U64)),
     ("ferrule_core_step", U32, (POINTER,)),
     ("ferrule_core_fault", _FAULT, (POINTER,)),
-    ("ferrule_system_control_read", U64, (POINTER, U64, U32, POINTER)),
-    ("ferrule_system_control_write", None, (POINTER, U64, U32, U64, POINTER)),
     ("ferrule_ownership_start", None, (_OWNERSHIP, _GUEST)),
     ("ferrule_ownership_transfer", U32, (_OWNERSHIP, I32, U32, U32, U32)),
     ("ferrule_ownership_models_cache", U32, (_OWNERSHIP,)),
@@ -101,17 +102,18 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 
 
 @cache
-def load_hooks() -> ctypes.CDLL:
-    """Load the C hooks, once per process."""
-    path = compiled_hooks()
+def load_hooks(model: CoreModel) -> ctypes.CDLL:
+    """Load the C hooks for an architecture, once per process."""
+    path = compiled_hooks(model)
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise EngineError(f"can't load the compiled unicorn hooks: {error}", hint=f"remove {path.parent}") from error
-    for function, result, arguments in (*_PROTOTYPES, *((name, U64, ()) for name, _ in _MIRRORS)):
+    mirrors: tuple[tuple[str, type[ctypes.Structure]], ...] = (*_MIRRORS, *model.mirrors)
+    for function, result, arguments in (*_PROTOTYPES, *model.prototypes, *((name, U64, ()) for name, _ in mirrors)):
         entry = getattr(library, function)
         entry.restype, entry.argtypes = result, arguments
-    for function, mirror in _MIRRORS:
+    for function, mirror in mirrors:
         own, other = ctypes.sizeof(mirror), getattr(library, function)()
         if own != other:
             raise EngineError(f"{mirror.__name__} differs from the C hooks: {own} and {other} B")

@@ -61,14 +61,14 @@ class Observer:
                 self._masked.add(name)
 
     def _wait(self) -> None:
-        name = self._of.get(self._guest.register("r0"))
+        name = self._of.get(self._guest.argument(0))
         if name is None:
             return
         begun, device = self._processor.now, self._devices[name]
 
         def returned() -> None:
             idle = device.idle_since
-            if self._guest.register("r0") == TIMEOUT & 0xFFFF_FFFF and idle is not None:
+            if self._guest.argument(0) == TIMEOUT & 0xFFFF_FFFF and idle is not None:
                 self._late.setdefault(name, []).append(self._processor.now - max(idle, begun))
 
         self._returns.on_return(returned)

@@ -27,7 +27,7 @@ from ferrule.emulation.ownership import (
 )
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.attachment import TimedModel
-from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
+from ferrule.emulation.unicorn.guest import Guest
 
 _T = TypeVar("_T")
 OUTSIDE, FIRST_BUFFER = 1, 3
@@ -77,7 +77,7 @@ class Ownership:
         )
         self._fill()
         watched = self._watched(board, [each for _, ranges in devices for each in ranges])
-        for start, end in _pages(watched, _borders(board)):
+        for start, end in _pages(watched, _borders(board), guest.model.unicorn.page_bytes):
             self._watch(start, end, memory_at(board, start))
         guest.hooks.ferrule_ownership_start(ctypes.byref(self.state), ctypes.byref(guest.state))
 
@@ -289,12 +289,10 @@ def _parts(whole: Range, borders: set[int]) -> Iterator[tuple[int, int]]:
     return pairwise((whole.address, *sorted(each for each in borders if whole.address < each < end), end))
 
 
-def _pages(ranges: Iterable[tuple[int, int]], borders: set[int]) -> list[tuple[int, int]]:
+def _pages(ranges: Iterable[tuple[int, int]], borders: set[int], page: int) -> list[tuple[int, int]]:
     """Return the whole pages that contain the ranges; adjacent ones of the same memory are joined."""
     found: list[tuple[int, int]] = []
-    for start, end in sorted(
-        (low // PAGE_BYTES * PAGE_BYTES, -(-high // PAGE_BYTES) * PAGE_BYTES) for low, high in ranges
-    ):
+    for start, end in sorted((low // page * page, -(-high // page) * page) for low, high in ranges):
         if found and start <= found[-1][1] and (start < found[-1][1] or start not in borders):
             found[-1] = found[-1][0], max(end, found[-1][1])
         else:

@@ -8,7 +8,7 @@ timers take effect between two basic blocks, and thus at most one block late.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ferrule.boards import Board
@@ -17,24 +17,7 @@ from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.library import EXPIRE
 
-NVIC_TYPE = "IRQControllers.NVIC"
-REGISTERS_BYTES = 0x1000
 NEVER = (1 << 64) - 1
-
-CPU_IDS: Mapping[str, int] = {
-    "cortex-m0": 0x410C_C200,
-    "cortex-m0plus": 0x410C_C601,
-    "cortex-m3": 0x410F_C231,
-    "cortex-m4": 0x410F_C240,
-    "cortex-m7": 0x411F_C272,
-    "cortex-m33": 0x410F_D213,
-}
-"""The values of CPUID, equal to QEMU's, which has no Cortex-M0+: that is revision r0p1."""
-ARCHITECTURES: Mapping[str, int] = {"cortex-m0": 6, "cortex-m0plus": 6, "cortex-m33": 8}
-"""The architecture of the cores that are not Armv7-M."""
-LINES: Mapping[int, int] = {6: 32, 7: 240, 8: 480}
-"""Number of interrupt lines by architecture, the largest that it allows."""
-ALL_PRIORITY_BITS = 0xFF
 
 
 @dataclass
@@ -71,32 +54,16 @@ class Processor:
         self.guest = guest
         self._hooks = guest.hooks
         self._timers: list[Timer] = []
-        self._state = (ctypes.c_char * guest.hooks.ferrule_core_bytes())()
-        self.core = ctypes.addressof(self._state)
-        """The address of its `struct ferrule_core`."""
-        architecture = ARCHITECTURES.get(board.cpu.type, 7)
-        controllers = board.peripherals_of(NVIC_TYPE)
-        masks = (each.properties.get("priorityMask") for each in controllers)
-        config = layout.CoreConfig(
-            architecture=architecture,
-            lines=LINES[architecture],
-            priority_mask=next((mask for mask in masks if isinstance(mask, int)), ALL_PRIORITY_BITS)
-            & ALL_PRIORITY_BITS,
-            cpu_id=CPU_IDS[board.cpu.type],
-            vector_table=vector_table,
-        )
-        for index, name in enumerate(layout.FAULT_REGISTERS):
-            config.register_ids[index] = guest.register_id(name)
+        self.state = (ctypes.c_char * guest.hooks.ferrule_core_bytes())()
+        """Its `struct ferrule_core`."""
+        self.core = ctypes.addressof(self.state)
+        """The address of that."""
+        controllers = board.controllers
+        ids = [guest.register_id(name) for name in guest.registers_of.all]
+        config = guest.model.configuration(board.cpu.type, controllers, vector_table, ids)
         self._hooks.ferrule_core_reset(self.core, ctypes.byref(guest.state), ctypes.byref(config))
         for each in controllers:
-            read, write = "ferrule_system_control_read", "ferrule_system_control_write"
-            guest.map_c(each.address, REGISTERS_BYTES, read, write, self._state)
-            guest.synchronise(each.address, REGISTERS_BYTES)
-
-    def attach_trace(self, unit: ctypes.Structure) -> None:
-        """Make the C hooks report every change of DEMCR.TRCENA to a cycle counter."""
-        entry = ctypes.cast(self._hooks.ferrule_cycle_counter_enable, ctypes.c_void_p)
-        self._hooks.ferrule_core_attach_trace(self.core, entry, ctypes.addressof(unit))
+            guest.model.attach_controller(guest, self, each)
 
     @property
     def now(self) -> int:
@@ -121,7 +88,7 @@ class Processor:
 
     @property
     def awaits_event(self) -> bool:
-        """Whether a SysTick interrupt or a timer is scheduled."""
+        """Whether an interrupt of the core's timer or a timer is scheduled."""
         return int(self._hooks.ferrule_core_next_event(self.core)) != NEVER
 
     def set_irq(self, line: int, level: bool) -> None:
@@ -165,9 +132,9 @@ class Processor:
         self.guest.state.limit = 0
 
     def step(self) -> layout.Stop:
-        """Execute one instruction (an IT block counts as one), or enter one exception; a sleeping core wakes first.
+        """Execute one instruction or enter one exception; a sleeping core wakes first.
 
-        It makes unicorn translate all code again.
+        Instructions under its condition (an IT block) are a part of it. It makes unicorn translate all code again.
 
         Raises:
             Exception: what a device model raised.
@@ -181,24 +148,14 @@ class Processor:
         return layout.Stop(stop)
 
     def set_breakpoints(self, addresses: Sequence[int]) -> None:
-        """Make `run` stop before the instructions at these addresses and at `bkpt`; an empty list disables both."""
+        """Make `run` stop before these addresses and at the breakpoint instruction; an empty list disables both."""
         self.guest.state.breakpoints = len(addresses)
         self.guest.engine.ctl_set_exits(list(addresses))
         self.guest.engine.ctl_flush_tb()
 
-    def stop_at_bkpt(self) -> None:
-        """Make `run` stop before `bkpt`, which otherwise causes a fault or the debug monitor's exception."""
+    def stop_at_breakpoints(self) -> None:
+        """Make `run` stop before the breakpoint instruction, which otherwise is an exception of the firmware's."""
         self.guest.state.breakpoints = 1
-
-    def read_register(self, offset: int, size_bytes: int) -> int:
-        """Read a register of the system control space as the firmware would; only while the guest is stopped."""
-        self.guest.state.now = self.guest.elapsed()
-        return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self.core))
-
-    def write_register(self, offset: int, size_bytes: int, value: int) -> None:
-        """Write a register of the system control space as the firmware would; only while the guest is stopped."""
-        self.guest.state.now = self.guest.elapsed()
-        self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self.core)
 
     @property
     def fault(self) -> layout.CoreFault | None:

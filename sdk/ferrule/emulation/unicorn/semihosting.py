@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arm semihosting: the calls to the host that a firmware makes by `bkpt 0xAB`.
+"""Semihosting: the calls to the host that a firmware makes by a breakpoint instruction.
 
 Operations and their blocks are those of Arm's "Semihosting for AArch32 and AArch64", release 2023Q3. Only text and the
 end of the program are carried out; a firmware from elsewhere must not reach the host's files.
@@ -13,9 +13,6 @@ from collections.abc import Callable
 from ferrule.emulation.crash import EngineError, ExitError
 from ferrule.emulation.unicorn.guest import Guest
 
-CALL = 0xBEAB
-"""The encoding of `bkpt 0xAB`."""
-CALL_BYTES = 2
 WRITE_CHARACTER, WRITE_TEXT, EXIT, EXIT_EXTENDED = 0x03, 0x04, 0x18, 0x20
 APPLICATION_EXIT = 0x2_0026
 """ADP_Stopped_ApplicationExit: the reason of a program that has ended as it should."""
@@ -27,12 +24,14 @@ def perform(guest: Guest, say: Callable[[bytes], None]) -> None:
 
     Raises:
         ExitError: the firmware has ended itself.
-        EngineError: the instruction is another `bkpt`, the call would reach the host, or its arguments are not in
+        EngineError: the breakpoint is no such call, the call would reach the host, or its arguments are not in
             memory.
     """
-    if guest.read_memory(guest.register("pc"), CALL_BYTES) != struct.pack("<H", CALL):
-        raise EngineError("the firmware has reached a breakpoint instruction (bkpt)")
-    operation, argument = guest.register("r0"), guest.register("r1")
+    form, pc = guest.semihosting, guest.register("pc")
+    before, code = len(form.before), form.before + form.call
+    if guest.read_memory(pc - before, len(code)) != code:
+        raise EngineError(f"the firmware has reached a breakpoint instruction ({form.breakpoint})")
+    operation, argument = guest.register(form.operation), guest.register(form.argument)
     if operation == WRITE_CHARACTER:
         say(_bytes(guest, argument, 1))
     elif operation == WRITE_TEXT:
@@ -47,7 +46,7 @@ def perform(guest: Guest, say: Callable[[bytes], None]) -> None:
             f"the firmware makes the semihosting call {operation:#04x}, which is not carried out",
             hint="SYS_WRITEC, SYS_WRITE0, SYS_EXIT and SYS_EXIT_EXTENDED are; the host's files are out of reach",
         )
-    guest.set_register("pc", guest.register("pc") + CALL_BYTES)
+    guest.set_register("pc", pc + len(form.call))
 
 
 def _text(guest: Guest, address: int) -> bytes:

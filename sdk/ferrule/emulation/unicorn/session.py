@@ -10,25 +10,25 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ferrule._typing import override
+from ferrule.architectures import FaultRecord, Registers, address_text
 from ferrule.boards import MemoryKind
 from ferrule.devices import DeviceFaultError
 from ferrule.devices.hosting import HostedSerialModel
 from ferrule.devices.register_text import registers_text
 from ferrule.devices.watchdog import WATCHDOG
 from ferrule.emulation.contract import ContractCounts
-from ferrule.emulation.crash import CrashReport, EngineError, ExitError, Registers, address_text
+from ferrule.emulation.crash import CrashReport, EngineError, ExitError, engine_errors
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Clock, Counters, DeviceWork, Machine, Observation
-from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.ownership import NEXT, OwnershipCounts, OwnershipError
 from ferrule.emulation.unicorn import semihosting
 from ferrule.emulation.unicorn.contract import DeviceContract, Returns
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
-from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exception_text, fault_text
+from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
-from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
+from ferrule.emulation.unicorn.layout import CoreFault, Stop
 from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.ownership import Ownership, memory_at
 from ferrule.emulation.unicorn.peripherals import attach
@@ -158,7 +158,7 @@ class UnicornSession(EmulatorSession):
         self._debugger: Debugger | None = None
         self._semihosting = machine.options.semihosting and machine.options.gdb is None
         if self._semihosting:
-            self._processor.stop_at_bkpt()
+            self._processor.stop_at_breakpoints()
         if machine.options.gdb is not None:
             self._debugger = Debugger(self._processor, GdbConnection(machine.options.gdb))
 
@@ -183,13 +183,9 @@ class UnicornSession(EmulatorSession):
         return f"{address_text(address)} ({symbol.name}{f'+{offset:#x}' if offset > 0 else ''})"
 
     def _reset(self, vector_table: int) -> None:
-        stack, reset = self._guest.words(vector_table, 2)
-        if not reset & 1:
-            raise EngineError(
-                f"no reset vector at {address_text(vector_table + 4)}: {reset:#x} is not the address of Thumb code",
-                hint="link the vector table to the start of the memory that holds the code",
-            )
-        for name, value in (("sp", stack & ~3), ("lr", 0xFFFF_FFFF), ("pc", reset)):
+        with engine_errors():
+            registers = self._guest.model.reset(self._guest, vector_table)
+        for name, value in registers.items():
             self._guest.set_register(name, value)
 
     @override
@@ -238,7 +234,7 @@ class UnicornSession(EmulatorSession):
         return self._stopwatch.take()
 
     def _begin_operator(self) -> None:
-        operator = self._guest.register("r1")
+        operator = self._guest.argument(1)
         for device in self._devices:
             device.begin(operator)
 
@@ -347,12 +343,13 @@ class UnicornSession(EmulatorSession):
             found = self._ownership.error()
             return found.reported(self._stand(found.reason, {**self._guest.registers(), "pc": found.pc}))
         if stop is Stop.LOCKUP:
-            cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
+            call = f"supervisor call ({self._guest.model.call})"
+            cause = fault_text(fault, self._board, self._devices) if fault else call
             return self._error(f"lockup, since no fault handler may run here: {cause}")
         if stop is Stop.RESET:
-            return self._error("the firmware requested a reset (AIRCR.SYSRESETREQ)")
+            return self._error(f"the firmware requested a reset ({self._guest.model.reset_request})")
         if stop is Stop.EXCEPTION:
-            return self._error(exception_text(self._guest.state.exception))
+            return self._error(self._guest.model.trap_text(self._guest.state.exception))
         if stop is Stop.ERROR:
             return self._error(self._guest.error_text(self._guest.state.error))
         if stop is Stop.ASLEEP and not self._wakes_on_input():
@@ -360,7 +357,7 @@ class UnicornSession(EmulatorSession):
         return ended
 
     def _called(self) -> EngineError | None:
-        """Carry out a call to the host; return the error that ends the session, as another `bkpt` does."""
+        """Carry out a call to the host; return the error that ends the session, as another breakpoint does."""
         try:
             semihosting.perform(self._guest, self._uart("console").append)
         except ExitError as error:
@@ -377,16 +374,18 @@ class UnicornSession(EmulatorSession):
 
     @override
     def _record_words(self, address: int) -> tuple[int, ...]:
-        return self._guest.words(address, len(FIELDS))
+        return self._guest.words(address, self._architecture.fault_words)
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault recorded by the firmware's start-up code, with details from the engine."""
         # the latest fault may be a later one than the recorded, whose pc tells that if it is known
-        same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
-        if fault is None or not (same or not record.fields["frame_valid"]):
+        if fault is None or record.pc not in {None, self._registers_at(fault)["pc"]}:
             return self._error(record.reason, record.registers)
         access = access_text(fault.access, self._board, self._devices)
         return self._error(f"{record.reason}: {access}" if access else record.reason, fault=fault)
+
+    def _registers_at(self, fault: CoreFault) -> dict[str, int]:
+        return dict(zip(self._architecture.registers.all, fault.registers, strict=False))
 
     def _error(
         self,
@@ -405,7 +404,7 @@ class UnicornSession(EmulatorSession):
         """Return the report on the guest as it was at a fault, or as it is now, with other registers if given."""
         executed = self._guest.executed()
         if fault is not None:
-            registers, executed = dict(zip(FAULT_REGISTERS, fault.registers, strict=True)), int(fault.executed)
+            registers, executed = self._registers_at(fault), int(fault.executed)
         registers = registers or self._guest.registers()
         notes = (
             f"{executed} instructions executed",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from ferrule.emulation.crash import address_text
+from ferrule.architectures import address_text
 from ferrule.emulation.durations import DurationPlan
 from ferrule.emulation.unicorn.contract import Returns
 from ferrule.emulation.unicorn.device import BoardDevice
@@ -135,7 +135,7 @@ class Stopwatch:
 
     def _then(self, call: Callable[[Moment], None]) -> None:
         """Call a function with the time at which the function that the core has just entered returns."""
-        address = self._guest.register("lr") & ~1
+        address = self._guest.returns_to
         self._returns.on_return(lambda: call(self._at(address)))
 
     def _enter(self, address: int) -> None:
@@ -162,11 +162,11 @@ class Stopwatch:
         if run is not None:
             now = self._at(address)
             run.settle(now)
-            run.index = self._guest.register("r1")
+            run.index = self._guest.argument(1)
             run.announced.append((run.index, now, run.core))
 
     def _name(self) -> str:
-        handle = self._guest.register("r0")
+        handle = self._guest.argument(0)
         return self._plan.devices.get(handle, f"at {address_text(handle)}")
 
     def _wait(self, address: int) -> None:
@@ -187,7 +187,7 @@ class Stopwatch:
         def returned(now: Moment) -> None:
             if self._run is not run:
                 return
-            if finishes and self._guest.register("r0") == 0:
+            if finishes and self._guest.argument(0) == 0:
                 oldest = next((each for each in run.commands if each.device == device and each.end is None), None)
                 if oldest is not None:
                     oldest.end = now.now
@@ -205,7 +205,7 @@ class Stopwatch:
         command = _Submitted(device=self._name(), index=run.index, start=self._at(address).now)
 
         def returned(_: Moment) -> None:
-            if self._guest.register("r0") == 0:
+            if self._guest.argument(0) == 0:
                 run.commands.append(command)
 
         self._then(returned)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, Contribution
 from ferrule.boards import Board
-from ferrule.firmware.micro_programs import ALIGNMENT, areas, digest, micro_programs, written
+from ferrule.firmware.micro_programs import ALIGNMENT, areas, digest, micro_programs, written, written_program
 from ferrule.firmware.mlperf_tiny import CALIBRATION_APP, is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
@@ -59,24 +59,27 @@ def _calibration(board: Board) -> dict[str, object]:
     """Return the further values of the templates of a calibration's firmware."""
     programs = micro_programs(board)
     return {
-        "programs": [written(each) for each in programs],
+        "programs": [written_program(each) for each in programs],
         "programs_digest": digest(programs),
         "areas": areas(board),
         "alignment": ALIGNMENT,
+        "assembly": written(board.architecture.assembly),
     }
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
     """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them.
 
-    A core without a cycle counter gets the clock alone: it counts beyond the 24 bits of SysTick.
+    A core without a cycle counter gets the clock alone: it counts beyond the bits of the core's timer.
     """
     clock = {"FERRULE_CLOCK_HZ": f"{request.board.clock_hz}u"}
     if not request.program.devices:
-        return (replace(BARE_METAL.part("systick"), defines=clock),) if request.board.cpu.features.baseline else ()
+        own = request.board.architecture.bare_metal.part("timer")
+        return (replace(own, defines=clock),) if request.board.cpu.features.baseline else ()
     interrupts = ("interrupt",) if device_interrupts(request) else ()
     return (
-        replace(BARE_METAL.part("bare_metal", "systick", *interrupts), defines=clock),
+        BARE_METAL,
+        replace(request.board.architecture.bare_metal.part("timer", *interrupts), defines=clock),
         *uart_lines(request),
     )
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, startup
+from ferrule.architectures import CORTEX_M
+from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
@@ -52,7 +53,7 @@ _PLATFORM = (
     CMSIS,
     DEVICE.part("device"),
     RUNTIME.without("counter"),  # it uses SysTick, which the kernel needs here; cmsis_counter.c replaces it
-    replace(STARTUP.part("fault"), include_dirs=(".",)),
+    replace(CORTEX_M.startup.part("fault"), include_dirs=(".",)),
 )
 """The contributions in the platform's layer, besides the link."""
 
@@ -173,7 +174,7 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
                 include_dirs=(*((".",) if devices else ()), *platform.code().include_dirs),
                 defines={
                     **DEFINITIONS,
-                    **startup(request.board.cache_line_bytes).defines,
+                    **request.board.architecture.startup_for(request.board.cache_line_bytes).defines,
                     **link_of(program).defines,
                 },
             ),

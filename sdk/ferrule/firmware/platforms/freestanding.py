@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from ferrule.backends.contribution import SELF_TEST, UART_DRIVERS, Contribution, startup
+from ferrule.backends.contribution import SELF_TEST, UART_DRIVERS, Contribution
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
@@ -73,7 +73,7 @@ def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
 def freestanding_library(request: ProjectRequest, runtime: Contribution, *own: Contribution) -> Library:
     """Return the contributions of a project: the model's, the run time, start-up, and the platform's `own`."""
     board, tested = request.board, SELF_TEST if request.self_test else ()
-    common = (runtime, startup(board.cache_line_bytes), uart_driver(board).contribution)
+    common = (runtime, board.architecture.startup_for(board.cache_line_bytes), uart_driver(board).contribution)
     return Library.of(*request.program.contributions, *common, *own, *tested)
 
 

@@ -103,5 +103,6 @@ def _adapter(kernel: Kernel, request: ProjectRequest) -> tuple[Contribution, ...
     """Return the kernel's clock, and for devices its adapter, with interrupts and UARTs if drivers need them."""
     if not request.program.devices:
         return (kernel.adapter.part(f"{kernel.name}_cycles"),)
-    interrupts = (BARE_METAL.part("interrupt"),) if device_interrupts(request) else ()
+    own = request.board.architecture.bare_metal
+    interrupts = (BARE_METAL.part(), own.part("interrupt")) if device_interrupts(request) else ()
     return (kernel.adapter, *interrupts, *uart_lines(request))

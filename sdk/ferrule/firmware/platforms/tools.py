@@ -12,10 +12,11 @@ from typing import Protocol
 
 from ferrule._frozen import frozen, positional
 from ferrule._typing import override
+from ferrule.architectures import CORTEX_M
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.build import Commands
 from ferrule.firmware.probe import ToolStatus, probe_program
-from ferrule.firmware.toolchain import GccToolchain
+from ferrule.firmware.toolchain import gcc_for
 from ferrule.firmware.trial import newlib_status
 from ferrule.progress import Progress, Step
 from ferrule.reading import is_file, read_text
@@ -23,7 +24,7 @@ from ferrule.scratch import locked
 
 CMAKE = "cmake"
 NINJA = "ninja"
-GCC = GccToolchain()
+GCC = gcc_for(CORTEX_M)
 """The kernels' ports are those for GCC; csolution's other compilers need a different linker script."""
 
 

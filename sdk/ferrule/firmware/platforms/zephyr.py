@@ -119,6 +119,7 @@ def _values(request: ProjectRequest) -> dict[str, object]:
         "emulated": _is_emulated(request),
         "native": _runs_natively(request),
         "nodes": nodes,
+        "controller": request.board.architecture.platform.devicetree,
         "addresses": {use.name: _address(use) for use in nodes if address_fields(use.driver)},
         "device_headers": tuple(dict.fromkeys((*uart, *(use.driver.header for use in program.devices)))),
         "wires": {wire.use.name: wire for wire in wired},

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ferrule._frozen import frozen, positional
 from ferrule._typing import override
+from ferrule.architectures import CORTEX_M
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Steps, Tree, cmake_steps
@@ -29,7 +30,7 @@ _VARIANT = "ZEPHYR_TOOLCHAIN_VARIANT"
 _SDK = "ZEPHYR_SDK_INSTALL_DIR"
 _MODULES = "ZEPHYR_MODULES"
 _GNUARMEMB = "gnuarmemb"
-_GCC = "arm-none-eabi-gcc"
+_GCC = CORTEX_M.gcc.program
 _PYTHON = "Python of Zephyr"
 _PACKAGES: Mapping[str, str] = {
     "elftools": "pyelftools",

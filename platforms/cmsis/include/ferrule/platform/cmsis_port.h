@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ferrule/core.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,26 +43,22 @@ static inline uint32_t ferrule_bus_address(const volatile void *pointer)
 
 static inline void ferrule_port_barrier(void)
 {
-    __asm__ volatile("dsb" : : : "memory");
+    ferrule_core_barrier();
 }
 
 static inline bool ferrule_port_in_interrupt(void)
 {
-    uint32_t exception;
-    __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
-    return exception != 0u;
+    return ferrule_core_in_interrupt();
 }
 
 static inline uint32_t ferrule_port_critical_enter(void)
 {
-    uint32_t masked;
-    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked) : : "memory");
-    return masked;
+    return ferrule_core_mask();
 }
 
 static inline void ferrule_port_critical_exit(uint32_t masked)
 {
-    __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
+    ferrule_core_unmask(masked);
 }
 
 /* Unused by the adapter, which queries the kernel. */
@@ -81,9 +79,7 @@ static inline uintptr_t ferrule_port_stack_top(void)
 
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
-    uintptr_t pointer;
-    __asm__ volatile("mov %0, sp" : "=r"(pointer));
-    return pointer;
+    return ferrule_core_stack_pointer();
 }
 
 #ifdef __cplusplus

@@ -15,6 +15,8 @@
 #include <zephyr/irq.h>
 #include <zephyr/kernel.h>
 
+#include "ferrule/core.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -44,11 +46,7 @@ static inline uint32_t ferrule_bus_address(const volatile void *pointer)
  */
 static inline void ferrule_port_barrier(void)
 {
-#if defined(CONFIG_CPU_CORTEX_M)
-	__asm__ volatile("dsb" : : : "memory");
-#else
-	__sync_synchronize();
-#endif
+	ferrule_core_barrier();
 }
 
 /** @brief Return the lowest address of the thread's stack. */
@@ -74,14 +72,7 @@ static inline uintptr_t ferrule_port_stack_top(void)
 /** @brief Return the stack pointer, or an address at most one frame above it. */
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
-#if defined(__arm__)
-	uintptr_t pointer;
-
-	__asm__ volatile("mov %0, sp" : "=r"(pointer));
-	return pointer;
-#else
-	return (uintptr_t)__builtin_frame_address(0);
-#endif
+	return ferrule_core_stack_pointer();
 }
 
 /** @brief Return whether this is an interrupt. Any context. */

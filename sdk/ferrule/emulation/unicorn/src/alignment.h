@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that fault on an unaligned address on every core (Armv7-M ARM, A3.2.1; Armv8-M ARM,
- * B7.2), and the registers of a block whose alignment decides whether they do.
+ * Instructions that fault on an unaligned address, and the registers of a block whose alignment
+ * decides whether they do. Each architecture has the decoders.
  */
 #ifndef FERRULE_EMULATION_ALIGNMENT_H
 #define FERRULE_EMULATION_ALIGNMENT_H
@@ -26,21 +26,15 @@ struct ferrule_alignment {
     uint16_t gained; /* aligned at the block's end, if those needed are at its start */
 };
 
-/* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
- */
-static inline uint32_t ferrule_code_width(const uint8_t *code)
-{
-    return code[1] >= 0xE8 ? 4u : 2u;
-}
-
 /* Decodes an instruction; `second` is its second halfword, or 0 if it has only one. `traps`:
- * CCR.UNALIGN_TRP is set, so that all accesses to halfwords and words must be aligned. */
+ * all accesses to halfwords and words must be aligned. */
 struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second, uint32_t traps);
 
 /* Returns whether an instruction's address is checked when the instruction executes. */
 typedef uint32_t (*ferrule_is_checked)(const void *context, uint32_t offset);
 
-/* Decodes a block, which begins within an IT block if `conditional` is not 0. Returns the offset of
+/* Decodes a block, which begins with instructions under an earlier condition if
+ * `conditional` is not 0. Returns the offset of
  * the first instruction whose address depends on a value that does not follow from the registers at
  * the block's start and that is not checked, or `bytes` if there is none. */
 uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes, uint32_t traps,

@@ -48,7 +48,7 @@ uint32_t ferrule_checks_decode(struct ferrule_guest *guest, const uint8_t *code,
                                uint32_t bytes, struct ferrule_alignment *alignment)
 {
     const struct place place = {.guest = guest, .address = address};
-    return ferrule_alignment_decode(code, bytes, guest->traps, ferrule_guest_it_state(guest),
+    return ferrule_alignment_decode(code, bytes, guest->traps, ferrule_guest_condition(guest),
                                     is_checked, &place, alignment);
 }
 
@@ -58,7 +58,8 @@ bool ferrule_checks_are_aligned(struct ferrule_guest *guest, uint32_t registers)
     for (uint32_t i = 0; registers >> i != 0; ++i) {
         if ((registers >> i & 1u) != 0) {
             uint32_t value = 0;
-            (void)guest->read_register(guest->engine, guest->core->register_ids[i], &value);
+            (void)guest->read_register(guest->engine, ferrule_core_register(guest->core, i),
+                                       &value);
             bits |= value;
         }
     }
@@ -75,12 +76,12 @@ static void on_site(void *engine, uint64_t address, uint32_t bytes, void *guest)
         return;
     }
     const struct ferrule_site site = site_at(self, code, bytes);
-    const int id = self->core->register_ids[site.base];
+    const int id = ferrule_core_register(self->core, site.base);
     uint32_t value = 0;
     uint32_t index = 0;
     (void)self->read_register(engine, id, &value);
     if (site.index != FERRULE_NO_INDEX) {
-        (void)self->read_register(engine, self->core->register_ids[site.index], &index);
+        (void)self->read_register(engine, ferrule_core_register(self->core, site.index), &index);
     }
     const uint32_t distance = site.offset + (index << site.shift);
     if (((value + distance) & site.mask) != 0) {
@@ -97,7 +98,7 @@ static void on_site(void *engine, uint64_t address, uint32_t bytes, void *guest)
 void ferrule_checks_restore_base(struct ferrule_guest *guest)
 {
     if (guest->unaligned != 0) {
-        const int id = guest->core->register_ids[guest->base];
+        const int id = ferrule_core_register(guest->core, guest->base);
         (void)guest->write_register(guest->engine, id, &guest->base_value);
         guest->unaligned = 0;
     }

@@ -12,12 +12,6 @@
 /* Values of unicorn's enum uc_mem_type. */
 enum { UC_MEM_WRITE_PROT = 22, UC_MEM_READ_PROT = 23 };
 
-/* The private peripheral bus, which has no devices (Armv7-M ARM, B3.1). */
-#define PRIVATE_ADDRESS 0xE0000000u
-
-/* Bits of CPSR that hold ITSTATE (Armv7-M ARM, B1.4.2). */
-#define ITSTATE 0x0600FC00u
-
 uint64_t ferrule_guest_bytes(void)
 {
     return sizeof(struct ferrule_guest);
@@ -45,11 +39,6 @@ static const struct ferrule_guest_window *window_of(const struct ferrule_guest *
         }
     }
     return NULL;
-}
-
-uint32_t ferrule_guest_it_state(struct ferrule_guest *guest)
-{
-    return ferrule_guest_read(guest, FERRULE_CPSR) & ITSTATE;
 }
 
 const uint8_t *ferrule_guest_code(const struct ferrule_guest *guest, uint32_t address,
@@ -274,18 +263,10 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     }
 }
 
-void ferrule_guest_clear_it_state(struct ferrule_guest *guest)
-{
-    const uint32_t status = ferrule_guest_read(guest, FERRULE_CPSR);
-    if ((status & ITSTATE) != 0) {
-        ferrule_guest_write(guest, FERRULE_CPSR, status & ~ITSTATE);
-    }
-}
-
 static bool accepts(struct ferrule_guest *guest, int type, uint64_t address, int bytes,
                     int64_t value)
 {
-    if (guest->ask == NULL || address >= PRIVATE_ADDRESS) {
+    if (guest->ask == NULL || address >= FERRULE_PRIVATE_ADDRESS) {
         return true;
     }
     return guest->ask(address, (uint32_t)bytes, type == UC_MEM_WRITE_PROT, (uint64_t)value) != 0;
@@ -307,7 +288,7 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     self->accessor = program_counter;
     if (protection && ferrule_ownership_notes(self->ownership, (uint32_t)address, (uint32_t)bytes,
                                               program_counter)) {
-        ferrule_guest_clear_it_state(self);
+        ferrule_guest_clear_condition(self);
         return true;
     }
     if (protection && window_of(self, (uint32_t)address, 1) == NULL &&
@@ -316,7 +297,7 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
         if (self->timing != NULL) {
             ferrule_waits_interrupt(&self->timing->waits, self);
         }
-        ferrule_guest_clear_it_state(self);
+        ferrule_guest_clear_condition(self);
         return true;
     }
     if (self->unaligned != 0 && self->fault.type == 0) {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "alignment.h"
+#include "architecture.h"
 
 struct ferrule_core;
 struct ferrule_ownership;
@@ -21,6 +22,7 @@ enum {
     FERRULE_GUEST_WINDOWS = 16,    /* memories of a board, including aliases */
     FERRULE_GUEST_CACHE = 1 << 14, /* blocks whose decoding is cached */
     FERRULE_GUEST_SITES = 1 << 14, /* slots for instructions whose addresses are checked */
+    FERRULE_GUEST_REGISTERS = 40,  /* the most registers of an architecture */
 };
 
 enum ferrule_guest_stop {
@@ -28,7 +30,7 @@ enum ferrule_guest_stop {
     FERRULE_GUEST_BUDGET = 1,      /* the requested instructions are executed */
     FERRULE_GUEST_IDLE = 2,        /* the guest polls an empty UART */
     FERRULE_GUEST_OUTPUT = 3,      /* a UART's output holds the requested bytes */
-    FERRULE_GUEST_EXCEPTION = 4,   /* unicorn raised an exception that M-profile cores lack */
+    FERRULE_GUEST_EXCEPTION = 4,   /* unicorn raised an exception that the cores lack */
     FERRULE_GUEST_ASLEEP = 5,      /* the guest sleeps, and only the host can wake it */
     FERRULE_GUEST_LOCKUP = 6,      /* the guest faulted where no fault handler may run */
     FERRULE_GUEST_RESET = 7,       /* the guest requested a reset */
@@ -36,30 +38,6 @@ enum ferrule_guest_stop {
     FERRULE_GUEST_ERROR = 9,       /* unicorn gave up; its error number is in `error` */
     FERRULE_GUEST_BREAKPOINT = 10, /* the next instruction is at a breakpoint */
     FERRULE_GUEST_OWNERSHIP = 11,  /* the core accessed what it does not own */
-};
-
-/* Registers, as indices into `register_ids`, which holds unicorn's numbers for them. */
-enum ferrule_register {
-    FERRULE_R0,
-    FERRULE_R1,
-    FERRULE_R2,
-    FERRULE_R3,
-    FERRULE_R12,
-    FERRULE_SP,
-    FERRULE_LR,
-    FERRULE_PC,
-    FERRULE_XPSR,     /* used for reading */
-    FERRULE_XPSR_ALL, /* used for writing: all fields */
-    FERRULE_IEPSR,    /* used for writing: exception number, Thumb and IT bits */
-    FERRULE_CPSR,     /* writing it makes unicorn re-evaluate the mode */
-    FERRULE_CONTROL,
-    FERRULE_PRIMASK,
-    FERRULE_BASEPRI,
-    FERRULE_FAULTMASK,
-    FERRULE_PSP,
-    FERRULE_FPSCR,
-    FERRULE_D0, /* D1 to D15 follow */
-    FERRULE_REGISTERS,
 };
 
 enum ferrule_guest_pause {
@@ -133,16 +111,17 @@ struct ferrule_guest {
      * with the value of a read in `answer`. NULL: every access is accepted. */
     uint32_t (*ask)(uint64_t address, uint32_t bytes, uint32_t write, uint64_t value);
     uint64_t answer;
-    int32_t register_ids[FERRULE_REGISTERS];
+    int32_t register_ids[FERRULE_GUEST_REGISTERS]; /* unicorn's numbers */
     uint32_t window_count;
-    uint32_t breakpoints; /* number of breakpoints; if nonzero, bkpt stops the guest too */
+    uint32_t breakpoints; /* number of breakpoints; if nonzero, the breakpoint instruction stops it
+                             too */
     uint32_t aligned;     /* registers known to be aligned at the start of the next block */
     uint32_t unaligned;   /* the instruction with an unaligned address, with bit 0 set; 0: none */
     uint32_t base;        /* its base register, and that register's value */
     uint32_t base_value;
     uint32_t base_mask; /* its bits that must be 0 */
     uint32_t site_count;
-    uint32_t traps;       /* CCR.UNALIGN_TRP, as the cached blocks were decoded with it */
+    uint32_t traps;       /* all must be aligned, as the cached blocks were decoded with it */
     uint32_t wants_traps; /* its present value */
     uint32_t
         unaligned_address; /* as far as it is known: that of the base, if the offset is aligned */
@@ -188,12 +167,13 @@ bool ferrule_guest_store(struct ferrule_guest *guest, uint32_t address, uint32_t
 /* Ends the run before the next block with a reason, unless it has one already. */
 void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop reason);
 
-/* Returns ITSTATE, which is not 0 if the next block begins within an IT block. */
-uint32_t ferrule_guest_it_state(struct ferrule_guest *guest);
+/* Each architecture has these two. Returns what is not 0 if the next block begins with instructions
+ * under an earlier condition, as within Arm's IT blocks. */
+uint32_t ferrule_guest_condition(struct ferrule_guest *guest);
 
-/* Clears ITSTATE, which unicorn restores before a hook of memory and for a read of the program
+/* Clears that, which unicorn restores before a hook of memory and for a read of the program
  * counter, and which would affect the next block. */
-void ferrule_guest_clear_it_state(struct ferrule_guest *guest);
+void ferrule_guest_clear_condition(struct ferrule_guest *guest);
 
 /* Callbacks; `guest` is the user data given to unicorn. */
 void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest);

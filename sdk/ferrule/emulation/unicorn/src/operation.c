@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operation.h"
 
-#include "decoding.h"
-
 bool ferrule_operation_accesses(uint32_t kind)
 {
     return (kind >= FERRULE_LOAD && kind <= FERRULE_STORE_MULTIPLE) || kind == FERRULE_TABLE ||
@@ -28,17 +26,4 @@ bool ferrule_operation_is_product(uint32_t kind)
 bool ferrule_operation_is_float(uint32_t kind)
 {
     return (kind >= FERRULE_FLOAT_ADD && kind <= FERRULE_FLOAT_ROOT) || kind >= FERRULE_DOUBLE_ADD;
-}
-
-struct ferrule_operation ferrule_operation_of(uint32_t first, uint32_t second)
-{
-    struct ferrule_operation found = {.kind = FERRULE_ALU, .base = FERRULE_PLACES};
-    if (first >= 0xE800u) {
-        found.bytes = 4;
-        ferrule_decode_wide(&found, first, second);
-    } else {
-        found.bytes = 2;
-        ferrule_decode_narrow(&found, first);
-    }
-    return found;
 }

@@ -89,7 +89,8 @@ struct ferrule_operation {
     uint8_t base;         /* FERRULE_PLACES: there is no constant offset from one base register */
 };
 
-/* Decodes an instruction; `second` is its second halfword, or 0 if it has only one. */
+/* Decodes an instruction, as each architecture does; `second` is its second halfword, or 0 if it
+ * has only one. */
 struct ferrule_operation ferrule_operation_of(uint32_t first, uint32_t second);
 
 bool ferrule_operation_accesses(uint32_t kind); /* it reads or writes memory */

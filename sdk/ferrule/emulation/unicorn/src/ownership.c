@@ -4,10 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core.h"
 #include "owned_layers.h"
-#include "system_control.h"
 
-#define CCR_DC      (1u << 16)
 #define NO_HOLDERS  UINT64_MAX /* equal to no holders of an access */
 #define STALE_BYTES 0x0202020202020202u
 #define DIRTY_BYTES 0x0101010101010101u
@@ -37,7 +36,7 @@ static bool is_busy(const struct ferrule_ownership *ownership)
 /* Whether the data cache is on. */
 static bool is_on(const struct ferrule_ownership *ownership)
 {
-    return (ownership->guest->core->words[FERRULE_SCS_CCR / 4] & CCR_DC) != 0;
+    return ferrule_core_caches(ownership->guest->core);
 }
 
 static struct ferrule_owned_region *region_of(struct ferrule_ownership *ownership, uint32_t address)
@@ -200,8 +199,8 @@ void ferrule_ownership_start(struct ferrule_ownership *ownership, struct ferrule
 static void begin(struct ferrule_ownership *ownership)
 {
     struct ferrule_guest *guest = ownership->guest;
-    const uint32_t info = ferrule_guest_read(guest, FERRULE_R0 + ownership->info_argument);
-    ownership->returns = ferrule_guest_read(guest, FERRULE_LR) & ~1u;
+    const uint32_t info = ferrule_guest_read(guest, FERRULE_ARGUMENT + ownership->info_argument);
+    ownership->returns = ferrule_guest_read(guest, FERRULE_LINK) & ~1u;
     ownership->stack = ferrule_guest_read(guest, FERRULE_SP);
     ownership->on_operator = 0;
     if (ownership->next == 0 && info != 0) {
@@ -377,12 +376,12 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
 /* The core waits for the result of a layer, which is as if it ran there. */
 static void finish(struct ferrule_ownership *ownership)
 {
-    const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_R2);
+    const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_ARGUMENT + 2);
     if (ownership->step >= 0 && step < ownership->step_count) {
         enter(ownership, (int32_t)step);
         ferrule_owned_land(ownership, step);
         ownership->finishing = 1;
-        ownership->finish_returns = ferrule_guest_read(ownership->guest, FERRULE_LR) & ~1u;
+        ownership->finish_returns = ferrule_guest_read(ownership->guest, FERRULE_LINK) & ~1u;
         ownership->finish_stack = ferrule_guest_read(ownership->guest, FERRULE_SP);
     }
 }
@@ -402,7 +401,7 @@ void ferrule_ownership_on_block(struct ferrule_ownership *ownership, uint32_t ad
         enter(ownership, FERRULE_STEP_IDLE);
     } else if (address == (ownership->next != 0 ? ownership->next : ownership->on_operator) &&
                address != 0) {
-        const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_R1);
+        const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_ARGUMENT + 1);
         enter(ownership, step < ownership->step_count ? (int32_t)step : FERRULE_STEP_UNKNOWN);
     } else if (address == ownership->ran && address != 0) {
         ownership->ended = ownership->step < 0 || ownership->begun[ownership->step] == 0 ? 1u : 0u;
@@ -663,14 +662,12 @@ static void maintain_line(struct ferrule_owned_region *region, uint64_t line, bo
     }
 }
 
-void ferrule_ownership_maintain(struct ferrule_ownership *ownership, uint32_t offset,
-                                uint32_t value)
+void ferrule_ownership_maintain(struct ferrule_ownership *ownership, uint32_t operation,
+                                uint32_t address)
 {
-    const bool all =
-        offset == FERRULE_SCS_DCISW || offset == FERRULE_SCS_DCCSW || offset == FERRULE_SCS_DCCISW;
-    const bool cleans = offset != FERRULE_SCS_DCIMVAC && offset != FERRULE_SCS_DCISW;
-    const bool invalidates = offset != FERRULE_SCS_DCCMVAU && offset != FERRULE_SCS_DCCMVAC &&
-                             offset != FERRULE_SCS_DCCSW;
+    const bool all = (operation & FERRULE_CACHE_ALL) != 0;
+    const bool cleans = (operation & FERRULE_CACHE_CLEANS) != 0;
+    const bool invalidates = (operation & FERRULE_CACHE_INVALIDATES) != 0;
     const uint32_t exact = ownership->exact;
     ownership->exact = 1; /* as at each access to these registers */
     ownership->program_counter = ferrule_guest_read(ownership->guest, FERRULE_PC);
@@ -682,8 +679,9 @@ void ferrule_ownership_maintain(struct ferrule_ownership *ownership, uint32_t of
         for (uint64_t line = 0; all && line < region->bytes; line += region->line_bytes) {
             maintain_line(region, line, cleans, invalidates);
         }
-        if (!all && region_of(ownership, value) == region) {
-            maintain_line(region, (value - region->address) & ~(uint64_t)(region->line_bytes - 1u),
+        if (!all && region_of(ownership, address) == region) {
+            maintain_line(region,
+                          (address - region->address) & ~(uint64_t)(region->line_bytes - 1u),
                           cleans, invalidates);
         }
     }

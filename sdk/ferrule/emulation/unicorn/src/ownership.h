@@ -171,9 +171,16 @@ uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t
 /* Returns whether lines of the data cache are modelled now. */
 uint32_t ferrule_ownership_models_cache(const struct ferrule_ownership *ownership);
 
-/* Performs a cache operation: `offset` is its register's in the system control space. */
-void ferrule_ownership_maintain(struct ferrule_ownership *ownership, uint32_t offset,
-                                uint32_t value);
+/* What an operation of the data cache does, as bits. */
+enum {
+    FERRULE_CACHE_CLEANS = 1,
+    FERRULE_CACHE_INVALIDATES = 2,
+    FERRULE_CACHE_ALL = 4, /* to all lines, instead of that of an address */
+};
+
+/* Performs a cache operation. */
+void ferrule_ownership_maintain(struct ferrule_ownership *ownership, uint32_t operation,
+                                uint32_t address);
 
 /* Callbacks; `region` is the user data given to unicorn. */
 uint64_t ferrule_ownership_read(void *engine, uint64_t offset, unsigned bytes, void *region);

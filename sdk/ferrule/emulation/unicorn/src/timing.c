@@ -107,9 +107,8 @@ static uint32_t halfword(const uint8_t *code)
 /* Decodes the instruction at an offset of a block. */
 static struct ferrule_operation operation_at(const uint8_t *code, uint32_t bytes, uint32_t at)
 {
-    const uint32_t first = halfword(code + at);
-    const bool wide = first >= 0xE800u && at + 4 <= bytes;
-    return ferrule_operation_of(first, wide ? halfword(code + at + 2) : 0u);
+    const bool wide = ferrule_code_width(code + at) == 4 && at + 4 <= bytes;
+    return ferrule_operation_of(halfword(code + at), wide ? halfword(code + at + 2) : 0u);
 }
 
 /* Returns the pipeline of a state. */
@@ -401,7 +400,7 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
         .bytes = (uint16_t)bytes,
         .entry = timing->state,
         .memory = (uint8_t)memory_of(timing, address),
-        .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
+        .wide = ferrule_code_width(code) == 4 && (address & 2u) != 0,
         .it = pipeline.it_left != 0,
         .crossed = timing->crossing_count,
     };
@@ -466,11 +465,11 @@ static void on_division(void *engine, uint64_t address, uint32_t bytes, void *gu
     if (self->timing == NULL || !ferrule_guest_load(self, (uint32_t)address, &word)) {
         return;
     }
-    const int32_t *ids = self->core->register_ids;
-    (void)self->read_register(engine, ids[word & 15u], &dividend);
-    (void)self->read_register(engine, ids[word >> 16 & 15u], &divisor);
+    const struct ferrule_division of = ferrule_division_of(word);
+    (void)self->read_register(engine, ferrule_core_register(self->core, of.dividend), &dividend);
+    (void)self->read_register(engine, ferrule_core_register(self->core, of.divisor), &divisor);
     self->elapsed +=
-        ferrule_pipeline_division(&self->timing->core, dividend, divisor, (word & 0x0020u) == 0);
+        ferrule_pipeline_division(&self->timing->core, dividend, divisor, of.is_signed);
 }
 
 static bool lacks_hooks(struct ferrule_timing *timing, const uint8_t *code, uint32_t address,
@@ -626,6 +625,6 @@ void ferrule_timing_on_access(void *engine, int type, uint64_t address, int byte
     self->elapsed += waits;
     timing->waits.current += waits;
     if (timing->last->it != 0) { /* unicorn has restored ITSTATE for this hook */
-        ferrule_guest_clear_it_state(self);
+        ferrule_guest_clear_condition(self);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef FERRULE_EMULATION_SYSTEM_CONTROL_H
 #define FERRULE_EMULATION_SYSTEM_CONTROL_H
 
-#include "core.h"
+#include "cortex_m.h"
 
 enum {
     FERRULE_SCS_ICTR = 0x004,

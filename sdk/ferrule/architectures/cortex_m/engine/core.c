@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core.h"
+#include "cortex_m.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #define XPSR_EXCEPTION   0x1FFu
 #define CONTROL_NPRIV    1u
 #define CCR_USERSETMPEND (1u << 1)
+#define CCR_DC           (1u << 16)
 
 /* The private peripheral bus and the system control space in it (Armv7-M ARM, B3.1). */
 #define PRIVATE_ADDRESS 0xE0000000u
@@ -44,6 +45,16 @@ void ferrule_core_reset(struct ferrule_core *core, struct ferrule_guest *guest,
         core->timers[i].due = FERRULE_NEVER;
     }
     guest->core = core;
+}
+
+int32_t ferrule_core_register(const struct ferrule_core *core, uint32_t number)
+{
+    return core->register_ids[number];
+}
+
+bool ferrule_core_caches(const struct ferrule_core *core)
+{
+    return (core->words[FERRULE_SCS_CCR / 4] & CCR_DC) != 0;
 }
 
 void ferrule_core_attach_trace(struct ferrule_core *core,

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fault record that the firmware's start-up code writes: struct ferrule_fault_record of include/ferrule/fault.h."""
+"""The fault record that start-up code writes: struct ferrule_fault_record of include/ferrule/fault.h."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ferrule._frozen import frozen
-from ferrule.emulation.crash import address_text
+from ferrule._typing import override
+from ferrule.architectures.state import FAULT_MAGIC, FaultRecord, address_text
 
-FAULT_RECORD = "ferrule_fault_record"
-"""Symbol of the record that the firmware's fault handler writes."""
-MAGIC = 0x544C_4146
 FIELDS = (
     "magic", "exception", "r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp", "exc_return",
     "cfsr", "hfsr", "mmfar", "bfar", "frame_valid",
@@ -48,12 +46,13 @@ def causes(cfsr: int, hfsr: int) -> list[str]:
 
 
 @frozen
-class FaultRecord:
+class CortexMFault(FaultRecord):
     """The core's registers and status at a fault."""
 
     fields: Mapping[str, int]
 
     @property
+    @override
     def reason(self) -> str:
         """The exception and its causes in words."""
         fields, number, status = self.fields, self.fields["exception"], self.fields["cfsr"]
@@ -66,6 +65,7 @@ class FaultRecord:
         return f"{name} ({', '.join(found)})" if found else name
 
     @property
+    @override
     def registers(self) -> dict[str, int]:
         """The registers at the fault that the core saved; only `sp` if the stack was invalid."""
         if not self.fields["frame_valid"]:
@@ -74,8 +74,8 @@ class FaultRecord:
         return {**{name: self.fields[name] for name in saved}, "sp": self.fields["sp"] + 0x20}
 
 
-def fault_record(words: Sequence[int]) -> FaultRecord | None:
+def fault_record(words: Sequence[int]) -> CortexMFault | None:
     """Return the record in these words, or None if no fault has been recorded."""
-    if len(words) < len(FIELDS) or words[0] != MAGIC:
+    if len(words) < len(FIELDS) or words[0] != FAULT_MAGIC:
         return None
-    return FaultRecord(fields=dict(zip(FIELDS, words, strict=False)))
+    return CortexMFault(fields=dict(zip(FIELDS, words, strict=False)))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The effect of a Thumb instruction on the stack pointer and on the flow of control (Armv8-M ARM, C1 and C2)."""
+"""The effects of Thumb instructions on the stack pointer and on the flow of control (Armv8-M ARM, C1 and C2)."""
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import NamedTuple
+from ferrule._typing import override
+from ferrule.architectures.instructions import PLAIN, Effect, Flow, Instructions, Words
 
 WIDE = 0xE800
 """First halfwords from this value on begin an instruction of 32 bits (Armv7-M ARM, A5.1)."""
@@ -16,39 +16,6 @@ _STACK_REGISTERS = {0x08, 0x09, 0x14, 0x88, 0x89, 0x94}
 """MSP, PSP and CONTROL, which selects one of them, in the encoding of MSR; also those of the Non-secure state."""
 
 
-class Flow(IntEnum):
-    """The instruction that follows."""
-
-    NEXT = 0
-    BRANCH = 1
-    """The target."""
-    BRANCH_IF = 2
-    """The target or the next one."""
-    CALL = 3
-    """The target, and later the next one."""
-    POINTER_CALL = 4
-    """One whose address is in a register or in memory, and later the next one."""
-    POINTER_JUMP = 5
-    TABLE = 6
-    """One of a table of offsets in bytes (target 1) or halfwords (target 2)."""
-    END = 7
-    """None of the function: a return, or an instruction that is always a fault."""
-
-
-class Effect(NamedTuple):
-    """What an instruction does."""
-
-    flow: Flow = Flow.NEXT
-    target: int = 0
-    pushed: int = 0
-    """Bytes by which the stack grows; negative if it shrinks."""
-    sets_sp: bool = False
-    """Whether the stack pointer gets a value that is not the old one and a constant."""
-    conditional: tuple[bool, ...] = ()
-    """For each of the next instructions that depend on a condition, whether it is executed if the condition holds."""
-
-
-PLAIN = Effect()
 _UNKNOWN_SP = Effect(sets_sp=True)
 _END = Effect(Flow.END)
 
@@ -227,3 +194,46 @@ def _single(first: int, second: int) -> Effect:
     if is_word_load and register == _PC:
         return Effect(Flow.END if base == _SP and pushed else Flow.POINTER_JUMP, pushed=pushed)
     return Effect(pushed=pushed, sets_sp=is_word_load and register == _SP)
+
+
+def _moves(words: tuple[int, int], operation: int) -> bool:
+    """Return whether an instruction is a MOVW or MOVT of ip."""
+    return words[0] & 0xFBF0 == operation and words[1] & 0x8F00 == 0x0C00
+
+
+def _constant(words: tuple[int, int]) -> int:
+    first, second = words
+    return (first & 0xF) << 12 | (first & 0x400) << 1 | (second & 0x7000) >> 4 | second & 0xFF
+
+
+class Thumb(Instructions):
+    """The instructions of M-profile cores."""
+
+    mark = "$t"
+    calls = frozenset({10, 30, 51, 52, 102, 103})
+    """ELF for the Arm architecture: THM_CALL, THM_JUMP24, JUMP19 and so on."""
+    unwinding = 0x7000_0001
+
+    @override
+    def is_wide(self, first: int) -> bool:
+        return first >= WIDE
+
+    @override
+    def effect(self, address: int, first: int, second: int) -> Effect:
+        return effect(address, first, second)
+
+    @override
+    def thunk(self, code: Words, entry: int) -> int | None:
+        """Return the target of a function that loads a constant address and jumps to it."""
+        low = code.instruction(entry)
+        if low == (0xF8DF, 0xF000):  # ldr.w pc, [pc]
+            return (code.word((entry + 4) & ~3) or 0) & ~1
+        high = code.instruction(entry + 4)
+        if low is None or high is None or not _moves(low, 0xF240) or not _moves(high, 0xF2C0):
+            return None
+        target = _constant(high) << 16 | _constant(low)
+        jump = code.instruction(entry + 8)
+        if jump == (0x44FC, 0):  # add ip, pc
+            target += entry + 12
+            jump = code.instruction(entry + 10)
+        return target & 0xFFFF_FFFE if jump == (0x4760, 0) else None

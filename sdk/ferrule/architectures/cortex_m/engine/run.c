@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "checks.h"
-#include "core.h"
+#include "cortex_m.h"
 #include "exceptions.h"
 #include "system_control.h"
 #include "systick.h"

@@ -3,7 +3,7 @@
 #ifndef FERRULE_EMULATION_SYSTICK_H
 #define FERRULE_EMULATION_SYSTICK_H
 
-#include "core.h"
+#include "cortex_m.h"
 
 enum {
     FERRULE_SYSTICK_CONTROL = 0x010,

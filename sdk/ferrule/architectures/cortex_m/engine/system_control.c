@@ -347,6 +347,13 @@ static bool is_plain(uint32_t offset)
     }
 }
 
+static void maintain(struct ferrule_core *core, uint32_t operation, uint32_t address)
+{
+    if (core->guest->ownership != NULL) {
+        ferrule_ownership_maintain(core->guest->ownership, operation, address);
+    }
+}
+
 static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t value)
 {
     switch (offset) {
@@ -382,15 +389,23 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
         core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the FPU's state is never saved lazily */
         break;
     case FERRULE_SCS_DCIMVAC:
+        maintain(core, FERRULE_CACHE_INVALIDATES, value);
+        break;
     case FERRULE_SCS_DCISW:
+        maintain(core, FERRULE_CACHE_INVALIDATES | FERRULE_CACHE_ALL, value);
+        break;
     case FERRULE_SCS_DCCMVAU:
     case FERRULE_SCS_DCCMVAC:
+        maintain(core, FERRULE_CACHE_CLEANS, value);
+        break;
     case FERRULE_SCS_DCCSW:
+        maintain(core, FERRULE_CACHE_CLEANS | FERRULE_CACHE_ALL, value);
+        break;
     case FERRULE_SCS_DCCIMVAC:
+        maintain(core, FERRULE_CACHE_CLEANS | FERRULE_CACHE_INVALIDATES, value);
+        break;
     case FERRULE_SCS_DCCISW:
-        if (core->guest->ownership != NULL) {
-            ferrule_ownership_maintain(core->guest->ownership, offset, value);
-        }
+        maintain(core, FERRULE_CACHE_CLEANS | FERRULE_CACHE_INVALIDATES | FERRULE_CACHE_ALL, value);
         break;
     default:
         if (is_plain(offset)) {

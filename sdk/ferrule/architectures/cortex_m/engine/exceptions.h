@@ -3,7 +3,7 @@
 #ifndef FERRULE_EMULATION_EXCEPTIONS_H
 #define FERRULE_EMULATION_EXCEPTIONS_H
 
-#include "core.h"
+#include "cortex_m.h"
 
 /* Bits of CFSR (Armv7-M ARM, B3.2.15; Armv8-M ARM, D1.2.38). */
 #define FERRULE_CFSR_IACCVIOL   (1u << 0)
