@@ -11,8 +11,8 @@
  * set up SysTick for itself.
  *
  * The clock of this file is SysTick, if FERRULE_CLOCK_HZ is the frequency of the core's clock; the
- * program is then linked with platforms/bare_metal/src/systick.c, which a replacement may keep by
- * defining FERRULE_PORT_USES_SYSTICK, too. Without FERRULE_CLOCK_HZ, there is no clock.
+ * program is then linked with the architecture's timer.c, which a replacement may keep by defining
+ * FERRULE_PORT_USES_SYSTICK, too. Without FERRULE_CLOCK_HZ, there is no clock.
  *
  * With FERRULE_PORT_THREAD, the link runs in a thread of a kernel, to which SysTick belongs: the
  * program defines the bounds of that thread's stack, and ferrule_port_cycles asks the kernel.

@@ -142,7 +142,7 @@ def test_handlers_of_devices_may_call_the_kernel(name: str, tmp_path: Path) -> N
 def test_systick_is_the_kernels(name: str, tmp_path: Path) -> None:
     for make in (core, with_devices):
         folder = make(name, tmp_path / make.__name__).folder
-        assert not list(folder.rglob("systick.c"))
+        assert not list(folder.rglob("timer.c"))
         assert (folder / f"lib/platforms/{name}/src/{name}_cycles.c").is_file()
         assert "FERRULE_PORT_THREAD=1" in text_of_folder(folder)
         assert "FERRULE_CLOCK_HZ" not in text_of_folder(folder)

@@ -32,7 +32,9 @@ _STAND_INS = "stand_ins"
 _ARM = "sdk/ferrule/backends/ethos_u/src_arm"
 _ARM_HEADERS = f"{_STAND_INS}/arm_headers.c"
 """A file with all headers that take the place of a C library's where Arm's driver is compiled."""
-_INCLUDES = ("include", "src_c/kernels/include", "sdk/ferrule/architectures/cortex_m/startup/include", "src_c/link")
+_CORE = ("sdk/ferrule/architectures/cortex_m/startup", "sdk/ferrule/architectures/cortex_m/bare_metal")
+"""The C that an architecture brings to firmware."""
+_INCLUDES = ("include", "src_c/kernels/include", f"{_CORE[0]}/include", "src_c/link")
 _ZEPHYR = {
     "CONFIG_FERRULE_UART_RX_BYTES": "64",
     "CONFIG_FERRULE_UART_TX_BYTES": "64",
@@ -95,6 +97,8 @@ def tree(folder: Path) -> Path:
     """Return a copy of the repository's C: cppcheck writes files beside the sources."""
     for name in ("include", "src_c", "platforms"):
         shutil.copytree(ROOT / name, folder / name)
+    for part in _CORE:
+        shutil.copytree(ROOT / part, folder / part)
     for backend in BACKENDS:
         for part in _PARTS:
             source = ROOT / "sdk" / "ferrule" / "backends" / backend / part
