@@ -103,6 +103,7 @@ ASKS = {
     "firmware/platforms/tools.py": "the kernels whose ports are those for Cortex-M",
     "firmware/platforms/zephyr_tools.py": "the compiler of Zephyr's boards",
     "firmware/toolchain.py": "a text",
+    "firmware/trial.py": "the C library of those kernels, and what unicorn and zig are tried with",
     "link/protocol.py": "the names of counters in the protocol",
     "running/claims.py": "the names of counters in the protocol",
     "report/assembly.py": "the names of counters in the protocol",

@@ -5,7 +5,7 @@ from ferrule.architectures.architecture import Architecture
 from ferrule.architectures.cpu import Core, Cpu
 from ferrule.architectures.instructions import PLAIN, Effect, Flow, Instructions
 from ferrule.architectures.state import FAULT_RECORD, FaultRecord, RegisterNames, Registers, Semihosting, address_text
-from ferrule.architectures.table import ARCHITECTURES, CORTEX_M, architecture_of
+from ferrule.architectures.table import ARCHITECTURES, CORTEX_M, architecture_of, core_of
 
 __all__ = [
     "ARCHITECTURES",
@@ -24,4 +24,5 @@ __all__ = [
     "Semihosting",
     "address_text",
     "architecture_of",
+    "core_of",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
-from ferrule.architectures import Architecture, Core, Cpu, architecture_of
+from ferrule.architectures import Architecture, Core, Cpu, architecture_of, core_of
 from ferrule.backends.target import AddressRange, Memory
 from ferrule.boards.description import Expansion, Setup
 from ferrule.boards.repl import Interrupt, Value
@@ -118,7 +118,7 @@ class Board:
     @property
     def core(self) -> Core:
         """What is true of every core of its type."""
-        return self.architecture.cores[self.cpu.type]
+        return core_of(self.cpu.type)
 
     @property
     def controllers(self) -> tuple[Peripheral, ...]:

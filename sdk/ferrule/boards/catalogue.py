@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ferrule.architectures import ARCHITECTURES, Cpu, architecture_of
+from ferrule.architectures import ARCHITECTURES, Cpu, architecture_of, core_of
 from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards.board import (
     DEFAULT_STACK_BYTES,
@@ -131,9 +131,8 @@ def _load(folder: Path) -> Board:
 
 
 def _check_core(core: Cpu, memories: tuple[Memory, ...], peripherals: tuple[Peripheral, ...]) -> None:
-    architecture = architecture_of(core.type)
     for memory in memories:
-        if memory.cacheable and not architecture.cores[core.type].has_data_cache:
+        if memory.cacheable and not core_of(core.type).has_data_cache:
             raise FerruleError(
                 f"memories.{memory.name} is cacheable, but a {core.type} has no data cache",
                 hint="a cache outside of the core is not supported: leave it off for this memory",
@@ -281,7 +280,7 @@ def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description
     """Raise FerruleError if a place for accelerators is occupied or malformed."""
     spans = _spans(places)
     lines = {index: name for name, index in _lines(places, core)}
-    most = architecture_of(core.type).cores[core.type].interrupts
+    most = core_of(core.type).interrupts
     for index, each in enumerate(description.expansions):
         where, end = f"expansions[{index}]", each.address + each.size_bytes
         for key, value in (("address", each.address), ("size_bytes", each.size_bytes)):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from ferrule.architectures import ARCHITECTURES, Architecture
+from ferrule.architectures import ARCHITECTURES, CORTEX_M, Architecture
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, run
 from ferrule.errors import MissingToolError
@@ -38,9 +38,7 @@ int main(void)
     return abs(to[0]);
 }
 """
-_FIRST = ARCHITECTURES[0]
-"""Whose compilers build for the platforms with kernels."""
-_CORE = _FIRST.model.unicorn
+_CORE = CORTEX_M.model.unicorn
 _NEWLIB = ("--specs=nano.specs", "--specs=nosys.specs")
 """As projects for CMSIS link."""
 _PROGRAMS: Mapping[str, str] = {
@@ -65,12 +63,12 @@ def newlib_status(gcc: ToolStatus) -> ToolStatus:
     problem = (
         "no compiler"
         if gcc.path is None
-        else _compiles((gcc.path, *_FIRST.gcc_flags(_FIRST.plain), *_NEWLIB), _COPIES, link=True)
+        else _compiles((gcc.path, *CORTEX_M.gcc_flags(CORTEX_M.plain), *_NEWLIB), _COPIES, link=True)
     )
     return ToolStatus(
         "newlib",
-        f"builds projects for cmsis, freertos and threadx: the C library of {_FIRST.gcc.program}",
-        f"apt-get install {_FIRST.gcc.library}",
+        f"builds projects for cmsis, freertos and threadx: the C library of {CORTEX_M.gcc.program}",
+        f"apt-get install {CORTEX_M.gcc.library}",
         found=problem is None,
         path=gcc.path if problem is None else None,
     )
@@ -87,7 +85,7 @@ def _try_zig(_tool: ToolStatus) -> str | None:
     program = ziglang_program()
     if program is None:
         return "the package has no program"
-    return _compiles((str(program), "cc", *_FIRST.zig_flags(_FIRST.plain)), _DIVIDES)
+    return _compiles((str(program), "cc", *CORTEX_M.zig_flags(CORTEX_M.plain)), _DIVIDES)
 
 
 def _try_gcc(architecture: Architecture, tool: ToolStatus) -> str | None:

@@ -58,8 +58,12 @@ class CortexM(Architecture):
         gdb_feature="org.gnu.gdb.arm.m-profile",
     )
     semihosting = Semihosting(
-        before=b"", call=b"\xab\xbe", operation="r0", argument="r1", breakpoint="bkpt"
-    )  # bkpt 0xAB
+        before=b"",
+        call=b"\xab\xbe",  # bkpt 0xAB
+        operation="r0",
+        argument="r1",
+        breakpoint="bkpt",
+    )
     qemu = Qemu(
         program="qemu-system-arm",
         package="qemu-system-arm",
