@@ -42,14 +42,19 @@ def _gather_elements(call: Call) -> Value:
     axis, given, shape, found = call.axis(), call.constant(1), call.shape(), call.shape(1)
     if call.rank(1) != len(shape):
         raise ModelError(f"its indices {list(found)} do not have the axes of its input {list(shape)}")
-    if any(a > b for each, (a, b) in enumerate(zip(found, shape, strict=True)) if each != axis):
-        raise ModelError(f"its indices {list(found)} exceed its input {list(shape)}")
+    _check_extents(found, shape, axis)
     indices = np.zeros(found, np.int64) if given is None else given
     rows = call.array(_places(indices, axis, shape).reshape(-1), "indices")
     if given is None:
         step = call.array(np.array(elements(shape[axis + 1 :]), np.int32), "step")
         rows = positions(call, np.array(shape[axis], np.int32)).reshaped((elements(found),)) * step + rows
     return gathered(call.tensor(0, None, (elements(shape),)), rows, found)
+
+
+def _check_extents(indices: Shape, shape: Shape, axis: int) -> None:
+    """Raise ModelError if indices for one axis of a tensor go beyond it along another."""
+    if any(a > b for each, (a, b) in enumerate(zip(indices, shape, strict=True)) if each != axis):
+        raise ModelError(f"its indices {list(indices)} exceed its input {list(shape)}")
 
 
 def _places(indices: Array, axis: int, shape: Shape) -> Array:
@@ -66,8 +71,7 @@ def _scatter_elements(call: Call) -> Value:
     indices, axis = call.parameter(1, "indices"), call.axis()
     if indices is None or indices.ndim != call.rank() or indices.shape != call.shape(2):
         raise ModelError("its indices do not have the axes of its input, or not the shape of its updates")
-    if any(a > b for each, (a, b) in enumerate(zip(indices.shape, call.shape(), strict=True)) if each != axis):
-        raise ModelError(f"its indices {list(indices.shape)} exceed its input {list(call.shape())}")
+    _check_extents(indices.shape, call.shape(), axis)
     return _scattered(call, _places(indices, axis, call.shape()), call.rank())
 
 
